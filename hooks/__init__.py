@@ -1,0 +1,1 @@
+"""What runs inside the client's hook process: standard library only, nothing of ours is imported from here."""

@@ -1,0 +1,71 @@
+"""What commands print: JSON for programs, tables for people, trouble on stderr."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any
+
+import typer
+
+WIDTH_OF_A_PIPE = 160
+"""Columns where there is no terminal to ask."""
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+def print_json(value: Any) -> None:
+    import orjson
+
+    sys.stdout.write(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode() + "\n")
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> None:
+    """Cells are plain text; what a terminal would obey in them is made visible."""
+    from rich import box
+
+    _print(columns, rows, title=title, box=box.SIMPLE_HEAD, pad_edge=False)
+
+
+def print_pairs(rows: Iterable[tuple[str, object]], *, title: str | None = None) -> None:
+    """Names and their values, a line or more each."""
+    _print(("", ""), rows, title=title, box=None, pad_edge=False, show_header=False)
+
+
+def _print(columns: Sequence[str], rows: Iterable[Sequence[object]], **form: Any) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*columns, title_justify="left", **form)
+    for row in rows:
+        table.add_row(*(Text("" if cell is None else printable(cell)) for cell in row))
+    Console(width=None if sys.stdout.isatty() else WIDTH_OF_A_PIPE, highlight=False).print(table)
+
+
+def print_line(text: str = "") -> None:
+    sys.stdout.write(printable(text) + "\n")
+
+
+def complain(message: object) -> None:
+    sys.stderr.write(f"gapless: {printable(message)}\n")
+
+
+def printable(value: object) -> str:
+    """Without control characters: stored text comes from anywhere and must not drive the reader's terminal."""
+    text = str(value)
+    if text.isprintable():
+        return text
+    kept = "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return kept.encode("utf-8", "replace").decode()
+
+
+def local_time(epoch_ms: int | None) -> str:
+    """For tables, as `2026-11-30 14:05:09`, in local time."""
+    from datetime import UTC, datetime
+
+    if epoch_ms is None:
+        return ""
+    return datetime.fromtimestamp(epoch_ms / 1000, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def megabytes(size: int) -> str:
+    return f"{size / 1_000_000:.1f} MB"

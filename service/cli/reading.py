@@ -1,0 +1,150 @@
+"""Reading what is remembered: `search` and `get`, straight from the database, with the service up or down."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from service.cli.output import Json, complain, local_time, print_json, print_line, print_pairs, print_table
+from service.cli.queue import with_core
+
+if TYPE_CHECKING:
+    from service.core import Core
+    from service.database import Reader
+    from service.search import SearchAnswer
+
+ID_DIGITS = 18
+PREFIXES = {"observation": "", "summary": "S", "prompt": "P"}
+"""How ids are told apart where they stand alone: 12, S12, P12."""
+
+
+def search(
+    query: Annotated[str, typer.Argument(help="Any text; empty lists the newest.")] = "",
+    *,
+    project: Annotated[
+        str | None,
+        typer.Option(envvar="GAPLESS_PROJECT", help="By name or key.", show_default="the current folder's"),
+    ] = None,
+    all_projects: Annotated[bool, typer.Option("--all-projects", help="Search every project.")] = False,
+    kind: Annotated[str | None, typer.Option("--type", help="observations, summaries, prompts or all.")] = None,
+    obs_type: Annotated[str | None, typer.Option(help="Types of observations, separated by commas.")] = None,
+    concepts: Annotated[str | None, typer.Option(help="Concepts, separated by commas.")] = None,
+    files: Annotated[str | None, typer.Option(help="Ends of paths, separated by commas.")] = None,
+    session: Annotated[str | None, typer.Option(help="The client's session id.")] = None,
+    platform: Annotated[str | None, typer.Option(help="The client, as claude-code.")] = None,
+    since: Annotated[str | None, typer.Option(help="From this date or time on (ISO 8601).")] = None,
+    until: Annotated[str | None, typer.Option(help="Up to this date or time (ISO 8601).")] = None,
+    limit: Annotated[int | None, typer.Option(help="1 to 100.", show_default="20")] = None,
+    offset: Annotated[int | None, typer.Option(help="Leave out so many.")] = None,
+    order_by: Annotated[str | None, typer.Option(help="relevance, date_desc or date_asc.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Search observations, summaries and prompts."""
+    given: dict[str, str | int | None] = {
+        "query": query,
+        "type": kind,
+        "obs_type": obs_type,
+        "concepts": concepts,
+        "files": files,
+        "session": session,
+        "platform": platform,
+        "dateStart": since,
+        "dateEnd": until,
+        "limit": limit,
+        "offset": offset,
+        "orderBy": order_by,
+    }
+    folder = None if project or all_projects else os.path.realpath(os.curdir)
+    answer = with_core(lambda core: _search(core, given, project, folder))
+    if as_json:
+        print_json(asdict(answer))
+        return
+    rows = ((_label(r.kind, r.id), local_time(r.created_at_epoch), r.type, r.title, r.tokens) for r in answer.results)
+    print_table(("id", "time", "type", "title", "~tokens"), rows)
+    print_line(f"{len(answer.results)} of {answer.total}; `gapless get ID…` shows them whole")
+    if answer.degraded:
+        complain(answer.degraded)
+    if folder and not answer.total:
+        complain("nothing in this folder's project; --all-projects searches everywhere")
+
+
+async def _search(
+    core: "Core", given: dict[str, str | int | None], project: str | None, folder: str | None
+) -> "SearchAnswer":
+    """In the named project, else the folder's, else everywhere."""
+    from service import search as searching
+
+    async with core.database.reader() as reader:
+        chosen = project if folder is None else await _project_of(reader, folder)
+        return await searching.search(reader, searching.search_query({**given, "project": chosen}))
+
+
+async def _project_of(reader: "Reader", folder: str) -> str:
+    """Its path when nothing of it is known, which matches nothing."""
+    from service import projects
+    from service.core import read_folder
+
+    ref = read_folder(folder, ()) or projects.ProjectRef(folder=folder)
+    return await projects.of_folder(reader, ref) or folder
+
+
+def get(
+    ids: Annotated[list[str], typer.Argument(metavar="ID…", help="12 (observation), S12 (summary), P12 (prompt).")],
+    *,
+    as_json: Json = False,
+) -> None:
+    """Show full records."""
+    wanted = [_parsed(text) for text in ids]
+    found = with_core(lambda core: _records(core, wanted))
+    missing = [_label(*each) for each in wanted if each not in found]
+    if as_json:
+        print_json({"results": list(found.values()), "missing": missing})
+    else:
+        for record in found.values():
+            _print_record(record)
+    if missing:
+        complain(f"there is no {', '.join(missing)}; `gapless search` lists what there is")
+        raise typer.Exit(1)
+
+
+def _parsed(text: str) -> tuple[str, int]:
+    from service.errors import InvalidInput
+
+    for kind, prefix in PREFIXES.items():
+        digits = text.upper().removeprefix(prefix)
+        if digits.isascii() and digits.isdigit() and len(digits) <= ID_DIGITS:
+            return kind, int(digits)
+    raise InvalidInput(f"{text!r} is no id; ids are as 12, S12 or P12", field="ids")
+
+
+def _label(kind: str, record_id: int) -> str:
+    return f"{PREFIXES[kind]}{record_id}"
+
+
+async def _records(core: "Core", wanted: Sequence[tuple[str, int]]) -> dict[tuple[str, int], dict[str, Any]]:
+    """By kind and id, in the order asked for."""
+    from service import observations, sessions
+
+    readers = {
+        "observation": observations.by_ids,
+        "summary": observations.summaries_by_ids,
+        "prompt": sessions.prompts_by_ids,
+    }
+    found: dict[tuple[str, int], dict[str, Any]] = {}
+    async with core.database.reader() as reader:
+        for kind, read in readers.items():
+            if chosen := [record_id for each, record_id in wanted if each == kind]:
+                found |= {(kind, row["id"]): {"kind": kind, **row} for row in await read(reader, chosen)}
+    return {each: found[each] for each in dict.fromkeys(wanted) if each in found}
+
+
+def _print_record(record: dict[str, Any]) -> None:
+    rows = []
+    for name, value in record.items():
+        if name.endswith("_epoch"):
+            rows.append((name.removesuffix("_at_epoch"), local_time(value)))
+        elif value and name not in {"kind", "id"}:
+            rows.append((name, "\n".join(map(str, value)) if isinstance(value, list) else value))
+    print_pairs(rows, title=f"{record['kind']} {_label(record['kind'], record['id'])}")

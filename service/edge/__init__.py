@@ -1,0 +1,1 @@
+"""The HTTP edge: parse, call, render. It holds no SQL and starts no work of its own."""

@@ -1,0 +1,61 @@
+"""Taking events: a receipt leaves only after the commit."""
+
+from typing import Any
+
+from service.core import Incoming
+from service.edge import bodies
+from service.edge.operations import Call, as_json
+from service.edge.parameters import Batch, EventParameters, HookPayload
+from service.edge.state import Edge
+from service.envelopes import from_headers, from_item
+from service.errors import InvalidInput
+from service.intake import Receipt
+from service.jsonin import parse
+
+ACCEPTED = frozenset({"queued", "recorded"})
+
+
+async def take_event(call: Call[EventParameters, HookPayload]) -> object:
+    raw = await bodies.read(call.request)
+    envelope = from_headers(call.request.headers, platform=call.query.client, project=call.query.project)
+    receipt = await call.edge.core.ingest(Incoming(payload=parse(raw), size=len(raw), envelope=envelope))
+    _count(call.edge, [receipt])
+    return as_json(_told(receipt), 202 if receipt.status in ACCEPTED else 200)
+
+
+async def take_batch(call: Call[EventParameters, Batch]) -> object:
+    whole = from_headers(call.request.headers, platform=call.query.client, project=call.query.project)
+    results: list[dict[str, Any]] = []
+    incoming: list[Incoming] = []
+    places: list[int] = []
+    for item, size in bodies.items(await bodies.read(call.request)):
+        if isinstance(item, InvalidInput):
+            results.append(_refused(item))
+            continue
+        payload, envelope = from_item(item, whole)
+        incoming.append(Incoming(payload=payload, size=size, envelope=envelope))
+        places.append(len(results))
+        results.append({})
+    receipts = await call.edge.core.ingest_many(incoming)
+    for place, receipt in zip(places, receipts, strict=True):
+        results[place] = _refused(receipt) if isinstance(receipt, InvalidInput) else _told(receipt)
+    _count(call.edge, [receipt for receipt in receipts if isinstance(receipt, Receipt)])
+    return {"results": results}
+
+
+def _count(edge: Edge, receipts: list[Receipt]) -> None:
+    edge.traffic.events.update(receipt.status for receipt in receipts)
+    edge.wake()
+
+
+def _told(receipt: Receipt) -> dict[str, Any]:
+    told = {"status": receipt.status, "message_id": receipt.message_id, "event_key": receipt.event_key}
+    return told if receipt.reason is None else told | {"reason": receipt.reason}
+
+
+def _refused(error: InvalidInput) -> dict[str, Any]:
+    return {
+        "status": "error",
+        "message_id": None,
+        "error": {"code": "invalid", "message": str(error)} | ({"field": error.field} if error.field else {}),
+    }

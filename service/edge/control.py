@@ -1,0 +1,98 @@
+"""The queue and the settings, as a person steers them."""
+
+from service import inspection, pending, providers, settings_file
+from service.clock import now_ms
+from service.edge.operations import Call, Nothing
+from service.edge.parameters import MessagesPage, Replay, SettingsChange
+from service.edge.reading import named, paged
+from service.inspection import Selection
+from service.settings import Configuration
+
+NEEDS_RESTART = ("HOST", "PORT", "DATABASE_URL", "CHROMA")
+"""Settings of what is opened once, at the start (semantics: HTTP details)."""
+
+WRITABLE = ("settings.toml", "default")
+"""Sources of a setting that a change of the file has an effect on."""
+
+
+async def show_queue(call: Call[Nothing, Nothing]) -> object:
+    return await call.edge.core.queue()
+
+
+async def list_messages(call: Call[MessagesPage, Nothing]) -> object:
+    page = call.query
+    async with call.edge.core.database.reader() as reader:
+        total, rows = await inspection.messages(
+            reader,
+            state=page.state,
+            session=page.session,
+            project=await named(reader, page.project),
+            limit=page.limit,
+            offset=page.offset,
+        )
+    return paged(page, total, rows)
+
+
+async def show_message(call: Call[Nothing, Nothing]) -> object:
+    message_id = call.number("message_id")
+    async with call.edge.core.database.reader() as reader:
+        return await inspection.message(reader, message_id)
+
+
+async def replay(call: Call[Nothing, Replay]) -> object:
+    asked, database = call.body, call.edge.core.database
+    async with database.reader() as reader:
+        project = await named(reader, asked.project)
+    selection = Selection(
+        ids=None if asked.ids is None else tuple(asked.ids),
+        state=asked.state,
+        session=asked.session,
+        project=project,
+        since=asked.since,
+        until=asked.until,
+    )
+    ids = await database.write(lambda tx: inspection.replay(tx, selection, dry_run=asked.dry_run, now=now_ms()))
+    call.edge.wake()
+    return {"dry_run": asked.dry_run, "messages": len(ids), "ids": ids}
+
+
+async def pause(call: Call[Nothing, Nothing]) -> object:
+    await call.edge.core.database.write(lambda tx: providers.pause_by_hand(tx, now=now_ms()))
+    return {"paused": True}
+
+
+async def resume(call: Call[Nothing, Nothing]) -> object:
+    ended = await call.edge.core.database.write(lambda tx: providers.resume(tx, now=now_ms()))
+    call.edge.wake()
+    return {"paused": False, "ended": ended}
+
+
+async def flush(call: Call[Nothing, Nothing]) -> object:
+    sessions = await call.edge.core.database.write(lambda tx: pending.flush(tx, now=now_ms()))
+    call.edge.wake()
+    return {"sessions": sessions}
+
+
+async def show_settings(call: Call[Nothing, Nothing]) -> object:
+    return _shown(call.edge.core.configuration)
+
+
+async def change_settings(call: Call[Nothing, SettingsChange]) -> object:
+    """Written to settings.toml; what a flag or the environment sets stays in force, and the answer says so."""
+    edge = call.edge
+    before = edge.core.configuration
+    changed = settings_file.change(before, call.body.root)
+    edge.core.configuration = after = settings_file.read_again(before)
+    await edge.core.database.write(lambda tx: providers.resume(tx, now=now_ms()))
+    edge.restart.set()
+    return {
+        **_shown(after),
+        "changed": sorted(changed),
+        "overridden": sorted(name for name in changed if after.sources[name.lower()] not in WRITABLE),
+        "needs_restart": [name for name in NEEDS_RESTART if name in changed],
+    }
+
+
+def _shown(configuration: Configuration) -> dict[str, object]:
+    sources = {name.upper(): source for name, source in configuration.sources.items()}
+    return {"settings": configuration.masked(), "sources": sources}

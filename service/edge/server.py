@@ -1,0 +1,219 @@
+"""The service's process: sockets, what `run/` says about them, and everything that lives as long as they do."""
+
+import asyncio
+import contextlib
+import errno
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import structlog
+import uvicorn
+from starlette.types import ASGIApp
+
+from service import private_files
+from service.core import Core
+from service.edge.app import build_app, make_edge
+from service.edge.security import read_token
+from service.edge.state import Edge
+from service.errors import SettingsError
+from service.liveness import only_service
+from service.settings import Configuration
+from service.version import VERSION
+
+log = structlog.get_logger()
+
+BACKLOG = 1024
+IDLE_CONNECTION_S = 65
+FINISH_S = 5
+"""How long answers under way may take after the stop; a reader that takes nothing is cut off then."""
+UNIX_PATH_BYTES = 100
+"""Linux takes 107 bytes, macOS 103."""
+
+
+class Background(Protocol):
+    """The workers of this process, as the edge knows them."""
+
+    wake: asyncio.Event
+    stop: asyncio.Event
+
+    async def run(self) -> None: ...
+
+
+MakeWorkers = Callable[[Core, Callable[[int], None]], Background]
+"""From the core and who is to be told how many messages came to an end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listening:
+    """Where the service listens. `path` is None where there is no Unix socket or its path is too long."""
+
+    host: str
+    port: int
+    path: Path | None
+    sockets: list[socket.socket]
+
+    @property
+    def address(self) -> str:
+        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+
+async def run_service(
+    configuration: Configuration,
+    *,
+    make_workers: MakeWorkers | None,
+    started: Callable[[Listening], None] = lambda _: None,
+) -> None:
+    """Serve until SIGTERM or SIGINT. Without `make_workers` events are taken and left to other processes.
+
+    `started` is told when requests are taken. Raises `AlreadyRunning`, `SettingsError`, `StoreError`.
+    """
+    run = configuration.run
+    private_files.make_folder(configuration.home)
+    private_files.make_folder(run)
+    with only_service(run):
+        core = Core.open(configuration)
+        try:
+            edge = make_edge(core, read_token(configuration.home), has_workers=make_workers is not None)
+            with listening(configuration) as where, _recorded(run, where), _ended_by_signals(edge):
+                log.info("service.started", address=where.address, version=VERSION, workers=edge.has_workers)
+                started(where)
+                await _live(edge, where, make_workers)
+        finally:
+            await core.close()
+        log.info("service.stopped")
+
+
+async def serve(app: ASGIApp, sockets: list[socket.socket], *, stop: asyncio.Event) -> None:
+    """Answer requests until `stop`, and finish those under way."""
+    config = uvicorn.Config(
+        app,
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=IDLE_CONNECTION_S,
+        timeout_graceful_shutdown=FINISH_S,
+    )
+    server = _Server(config)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(server.serve(sockets))
+        await stop.wait()
+        server.should_exit = True
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Signals are ours: uvicorn would raise them again after its end."""
+        yield
+
+
+async def _live(edge: Edge, where: Listening, make_workers: MakeWorkers | None) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(serve(build_app(edge), where.sockets, stop=edge.stop))
+        if make_workers is not None:
+            tasks.create_task(_work(edge, make_workers))
+
+
+async def _work(edge: Edge, make_workers: MakeWorkers) -> None:
+    """Run workers; begin anew with other settings, end with the service."""
+    while not edge.stop.is_set():
+        edge.restart.clear()
+        workers = make_workers(edge.core, edge.traffic.count_completed)
+        edge.wake = workers.wake.set
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(workers.run())
+            await edge.restart.wait()
+            workers.stop.set()
+
+
+@contextlib.contextmanager
+def listening(configuration: Configuration) -> Iterator[Listening]:
+    """Bind the TCP port and the Unix socket; connections wait until they are served."""
+    with contextlib.ExitStack() as stack:
+        tcp = stack.enter_context(_bind_tcp(configuration))
+        host, port = tcp.getsockname()[:2]
+        sockets, path = [tcp], configuration.run / "gapless.sock"
+        fits = hasattr(socket, "AF_UNIX") and len(os.fsencode(path)) <= UNIX_PATH_BYTES
+        if fits:
+            sockets.append(stack.enter_context(_bind_unix(path)))
+            stack.callback(path.unlink, missing_ok=True)
+        yield Listening(host=host, port=port, path=path if fits else None, sockets=sockets)
+
+
+def _bind_tcp(configuration: Configuration) -> socket.socket:
+    """On PORT. A default port that a stranger has moves to a free one; a port that someone chose does not."""
+    host, port = configuration.settings.host, configuration.settings.port
+    try:
+        return _bound(host, port)
+    except OSError as error:
+        if configuration.sources["port"] != "default" or error.errno != errno.EADDRINUSE:
+            raise SettingsError(
+                f"cannot listen on {host} port {port}: {error.strerror or error}; "
+                "set PORT to a free one (0 takes any) or HOST to an address of this machine"
+            ) from error
+    log.warning("port.taken", port=port)
+    return _bound(host, 0)
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    listener = socket.socket(family, kind, protocol)
+    try:
+        if os.name == "posix":
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(BACKLOG)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def _bind_unix(path: Path) -> socket.socket:
+    """A file that is there was left behind: the service lock is ours."""
+    path.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(os.fspath(path))
+    path.chmod(private_files.PRIVATE_FILE)
+    listener.listen(BACKLOG)
+    return listener
+
+
+@contextlib.contextmanager
+def _recorded(run: Path, where: Listening) -> Iterator[None]:
+    """Tell hooks and commands where we are, as long as we are there."""
+    facts = {"port": str(where.port), "pid": str(os.getpid()), "version": VERSION}
+    for name, value in facts.items():
+        private_files.write(run / name, value)
+    (run / "avoid").unlink(missing_ok=True)
+    try:
+        yield
+    finally:
+        for name in facts:
+            (run / name).unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _ended_by_signals(edge: Edge) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    signals = (signal.SIGTERM, signal.SIGINT)
+    try:
+        for number in signals:
+            loop.add_signal_handler(number, edge.end)
+    except NotImplementedError:  # Windows: Ctrl-C cancels the main task instead
+        yield
+        return
+    try:
+        yield
+    finally:
+        for number in signals:
+            loop.remove_signal_handler(number)

@@ -1,0 +1,56 @@
+"""Whether work moves: what `/readyz` says, and why."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from migrations import runner
+from service import inspection, providers
+from service.clock import now_ms
+from service.core import Core
+from service.errors import StoreError
+
+WRITE_WITHIN_S = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readiness:
+    """`reasons` say what is wrong and what to do, none means ready; `notes` are waits that someone wants."""
+
+    reasons: list[str]
+    notes: list[str]
+
+
+async def check(core: Core, *, has_workers: bool) -> Readiness:
+    """Ask the database itself, on a connection that no slow search can hold."""
+    notes = [] if has_workers else ["no workers run in this process; `gapless work` runs them"]
+    reasons = [reason async for reason in _write_trouble(core)]
+    try:
+        async with core.database.reader(urgent=True) as reader:
+            due = runner.missing({row["number"] for row in await reader.all(runner.APPLIED)})
+            provider = await providers.report(reader, core.settings.provider, core.budget, now=now_ms())
+            stalled_ms = await inspection.stalled_ms(
+                reader, window_ms=round(core.settings.lease_s * 1000), now=now_ms()
+            )
+    except StoreError as error:
+        return Readiness(reasons=[*reasons, f"the database cannot be read: {error}"], notes=notes)
+    if due:
+        reasons.append(f"migrations {due} are due: restart the service, it applies them")
+    if provider["paused"]:
+        notes.append(f"compression is paused ({provider['paused']['reason']}): {provider['paused']['message']}")
+    elif stalled_ms is not None and has_workers:
+        reasons.append(
+            f"the oldest due work has waited {stalled_ms // 1000} s and nothing was completed since: "
+            "`gapless status` shows the last error, the service's log says more"
+        )
+    return Readiness(reasons=reasons, notes=notes)
+
+
+async def _write_trouble(core: Core) -> AsyncIterator[str]:
+    try:
+        async with asyncio.timeout(WRITE_WITHIN_S):
+            await core.database.write(lambda tx: tx.touch())
+    except TimeoutError:
+        yield f"a write waits longer than {WRITE_WITHIN_S:g} s: another process holds the database, or the disk is slow"
+    except StoreError as error:
+        yield f"the database cannot be written: {error}"

@@ -1,0 +1,250 @@
+"""Sessions and the prompts in them: opened by any event, closed by their end or by silence."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from service import outbox
+from service.database import Reader, Row, Tx
+from service.fulltext import shadow
+from service.models import Prompt, Session
+
+TOUCH = """
+INSERT INTO sessions (session_id, project, platform, cwd, started_at_epoch, last_event_at_epoch, last_seen_epoch)
+VALUES (:session_id, :project, :platform, :cwd, :at, :at, :now)
+ON CONFLICT (session_id) DO UPDATE SET
+    status = 'active',
+    cwd = CASE WHEN cwd = '' THEN excluded.cwd ELSE cwd END,
+    started_at_epoch = min(started_at_epoch, :at),
+    last_event_at_epoch = max(last_event_at_epoch, :at),
+    last_seen_epoch = :now
+"""
+GET = "SELECT session_id, project, platform, cwd, started_at_epoch FROM sessions WHERE session_id = :session_id"
+PROJECT_OF = "SELECT project FROM sessions WHERE session_id = :session_id"
+CLOSE = "UPDATE sessions SET status = 'closed', ended_at_epoch = :at WHERE session_id = :session_id"
+IDLE = """
+SELECT session_id, project, platform, cwd, started_at_epoch, last_event_at_epoch, unsummarised FROM sessions
+WHERE status = 'active' AND last_seen_epoch < :before ORDER BY last_seen_epoch LIMIT :limit
+"""
+
+COUNT_NEW = "UPDATE sessions SET unsummarised = unsummarised + 1 WHERE session_id = :session_id"
+TAKE_NEW = "UPDATE sessions SET unsummarised = 0 WHERE session_id = :session_id AND unsummarised > 0"
+
+NEXT_PROMPT = """
+UPDATE sessions SET prompt_count = prompt_count + 1 WHERE session_id = :session_id RETURNING prompt_count
+"""
+INSERT_PROMPT = """
+INSERT INTO user_prompts (event_key, session_id, project, prompt_number, client_prompt_id, text, search_extra,
+    created_at_epoch)
+VALUES (:event_key, :session_id, :project, :number, :client_prompt_id, :text, :search_extra, :at)
+"""
+PROMPT_BY_KEY = "SELECT id FROM user_prompts WHERE event_key = :event_key"
+PROMPT_WITH_KEY_BETWEEN = """
+SELECT id, event_key FROM user_prompts WHERE event_key BETWEEN :first AND :last ORDER BY event_key DESC LIMIT 1
+"""
+PROMPTS_BETWEEN = """
+SELECT id, session_id, prompt_number, client_prompt_id, text, created_at_epoch FROM user_prompts
+WHERE session_id = :session_id AND created_at_epoch <= :until
+  AND created_at_epoch >= coalesce(
+      (SELECT max(created_at_epoch) FROM user_prompts WHERE session_id = :session_id AND created_at_epoch <= :since),
+      :since)
+ORDER BY created_at_epoch, id
+"""
+PROMPTS_BY_IDS = """
+SELECT id, session_id, project, prompt_number, text, created_at_epoch FROM user_prompts
+WHERE id IN (SELECT value FROM json_each(:ids))
+"""
+
+NEWEST = """
+SELECT session_id, project, platform, cwd, status, prompt_count, started_at_epoch, last_event_at_epoch, ended_at_epoch
+FROM sessions WHERE :project IS NULL OR project = :project
+ORDER BY last_event_at_epoch DESC, id DESC LIMIT :limit OFFSET :offset
+"""
+COUNT = "SELECT count(*) FROM sessions WHERE :project IS NULL OR project = :project"
+NEWEST_PROMPTS = """
+SELECT id, session_id, project, prompt_number, text, created_at_epoch FROM user_prompts
+WHERE :project IS NULL OR project = :project ORDER BY created_at_epoch DESC, id DESC LIMIT :limit OFFSET :offset
+"""
+COUNT_PROMPTS = "SELECT count(*) FROM user_prompts WHERE :project IS NULL OR project = :project"
+
+OPEN_PRIVATE_TURN = """
+INSERT INTO private_turns (session_id, client_prompt_id, from_epoch, until_epoch)
+VALUES (:session_id, :client_prompt_id, :at, :until)
+"""
+NEXT_PROMPT_AFTER = """
+SELECT min(at) FROM (
+    SELECT created_at_epoch AS at FROM user_prompts WHERE session_id = :session_id AND created_at_epoch > :at
+    UNION ALL SELECT from_epoch FROM private_turns WHERE session_id = :session_id AND from_epoch > :at)
+"""
+END_PRIVATE_TURN = """
+UPDATE private_turns SET until_epoch = :at
+WHERE session_id = :session_id AND from_epoch < :at AND (until_epoch IS NULL OR until_epoch > :at)
+"""
+IN_PRIVATE_TURN = """
+SELECT EXISTS (
+    SELECT 1 FROM private_turns WHERE session_id = :session_id AND CASE
+        WHEN client_prompt_id IS NOT NULL AND :client_prompt_id IS NOT NULL THEN client_prompt_id = :client_prompt_id
+        ELSE from_epoch <= :at AND (until_epoch IS NULL OR :at < until_epoch) END)
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """Where an event stands: its session, the client's own prompt id if it has one, and its captured time."""
+
+    session_id: str
+    client_prompt_id: str | None
+    at: int
+
+
+def touch(tx: Tx, session: Session, *, at: int, now: int) -> None:
+    """Open the session, or reopen and date it."""
+    tx.run(
+        TOUCH,
+        {
+            "session_id": session.session_id,
+            "project": session.project,
+            "platform": session.platform,
+            "cwd": session.cwd,
+            "at": at,
+            "now": now,
+        },
+    )
+
+
+def get(tx: Tx, session_id: str) -> Session | None:
+    row = tx.one(GET, {"session_id": session_id})
+    return None if row is None else from_row(row)
+
+
+def project_of(tx: Tx, session_id: str) -> str | None:
+    name: str | None = tx.value(PROJECT_OF, {"session_id": session_id})
+    return name
+
+
+def close(tx: Tx, session_id: str, *, at: int) -> None:
+    tx.run(CLOSE, {"session_id": session_id, "at": at})
+
+
+def idle(tx: Tx, *, before: int, limit: int) -> list[Row]:
+    """Active sessions of which nothing arrived since `before`."""
+    return tx.all(IDLE, {"before": before, "limit": limit})
+
+
+def count_new(tx: Tx, session_id: str) -> None:
+    """Something came that the next summary is about."""
+    tx.run(COUNT_NEW, {"session_id": session_id})
+
+
+def take_new(tx: Tx, session_id: str) -> bool:
+    """Whether there is anything to summarise; it counts as taken then."""
+    return tx.run(TAKE_NEW, {"session_id": session_id}) > 0
+
+
+def prompt_by_key(tx: Tx, event_key: str) -> int | None:
+    found: int | None = tx.value(PROMPT_BY_KEY, {"event_key": event_key})
+    return found
+
+
+def prompt_with_key_between(tx: Tx, first: str, last: str) -> Row | None:
+    """The prompt (id, event_key) with the last key of a range, ends included."""
+    return tx.one(PROMPT_WITH_KEY_BETWEEN, {"first": first, "last": last})
+
+
+def add_prompt(tx: Tx, turn: Turn, *, event_key: str, project: str, text: str, now: int) -> int:
+    """Store a prompt with the next number of its session; its id."""
+    number = tx.value(NEXT_PROMPT, {"session_id": turn.session_id})
+    prompt_id = tx.insert(
+        INSERT_PROMPT,
+        {
+            "event_key": event_key,
+            "session_id": turn.session_id,
+            "project": project,
+            "number": number,
+            "client_prompt_id": turn.client_prompt_id,
+            "text": text,
+            "search_extra": shadow(text),
+            "at": turn.at,
+        },
+    )
+    data = {
+        "id": prompt_id,
+        "project": project,
+        "session_id": turn.session_id,
+        "prompt_number": number,
+        "text": text[:500],
+    }
+    outbox.tell(tx, "prompt", data | {"created_at_epoch": turn.at}, now=now)
+    return prompt_id
+
+
+def prompts_between(tx: Tx, session_id: str, *, since: int, until: int) -> tuple[Prompt, ...]:
+    """The prompt in force at `since` and those after it up to `until`."""
+    rows = tx.all(PROMPTS_BETWEEN, {"session_id": session_id, "since": since, "until": until})
+    return tuple(
+        Prompt(
+            prompt_id=row["id"],
+            session_id=row["session_id"],
+            prompt_number=row["prompt_number"],
+            client_prompt_id=row["client_prompt_id"],
+            text=row["text"],
+            created_at_epoch=row["created_at_epoch"],
+        )
+        for row in rows
+    )
+
+
+async def prompts_by_ids(reader: Reader, ids: Sequence[int]) -> list[dict[str, Any]]:
+    """Full records in no particular order; missing ids are left out."""
+    rows = await reader.all(PROMPTS_BY_IDS, {"ids": json.dumps(list(ids))})
+    return [dict(row) for row in rows]
+
+
+async def newest(reader: Reader, *, project: str | None, limit: int, offset: int) -> tuple[int, list[dict[str, Any]]]:
+    """(total, rows), the session with the newest event first."""
+    params = {"project": project, "limit": limit, "offset": offset}
+    return await reader.value(COUNT, params), [dict(row) for row in await reader.all(NEWEST, params)]
+
+
+async def newest_prompts(
+    reader: Reader, *, project: str | None, limit: int, offset: int
+) -> tuple[int, list[dict[str, Any]]]:
+    """(total, full records), newest first."""
+    params = {"project": project, "limit": limit, "offset": offset}
+    return await reader.value(COUNT_PROMPTS, params), [dict(row) for row in await reader.all(NEWEST_PROMPTS, params)]
+
+
+def open_private_turn(tx: Tx, turn: Turn) -> int | None:
+    """The turn's end (ms) when a later prompt is known already, as when this one came late from the spool."""
+    end_private_turn(tx, turn)
+    until: int | None = tx.value(NEXT_PROMPT_AFTER, {"session_id": turn.session_id, "at": turn.at})
+    tx.run(
+        OPEN_PRIVATE_TURN,
+        {
+            "session_id": turn.session_id,
+            "client_prompt_id": turn.client_prompt_id,
+            "at": turn.at,
+            "until": until,
+        },
+    )
+    return until
+
+
+def end_private_turn(tx: Tx, turn: Turn) -> None:
+    tx.run(END_PRIVATE_TURN, {"session_id": turn.session_id, "at": turn.at})
+
+
+def in_private_turn(tx: Tx, turn: Turn) -> bool:
+    params = {"session_id": turn.session_id, "client_prompt_id": turn.client_prompt_id, "at": turn.at}
+    return bool(tx.value(IN_PRIVATE_TURN, params))
+
+
+def from_row(row: Row) -> Session:
+    return Session(
+        session_id=row["session_id"],
+        project=row["project"],
+        platform=row["platform"],
+        cwd=row["cwd"],
+        started_at_epoch=row["started_at_epoch"],
+    )

@@ -1,0 +1,200 @@
+"""What of a hook's payload is stored: no private parts, secrets, binaries or excess, and always writable as JSON."""
+
+import math
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import orjson
+
+from hooks import privacy, secrets
+from service.errors import InvalidInput
+
+DEFAULT_CAP = 32_000  # characters of one string
+LARGEST_PAYLOAD_BYTES = 256 * 1024
+DEEPEST_NESTING = 100
+SMALLEST_INTEGER, LARGEST_INTEGER = -(2**63), 2**64 - 1
+
+_SHORTEST_CUT = 250  # strings of this many characters are whole in any payload: ids, names, paths
+_CHARACTERS_PER_ITEM = 8  # lists and objects are cut only in payloads that are still too large, to cap / 8 items
+_DROPPED = "originalFile"  # the whole file before an edit; the edit itself says what changed
+_DATA_FIELDS = frozenset({"base64", "data", "blob"})
+_SHORTEST_BASE64 = 64
+_SHORTEST_SECRET = 16  # an identifier below it is no token, and no identifier holds a tag or half a surrogate pair
+
+_LONG_RUN = 1000  # base64 characters in a row that are no text
+_WINDOW = re.compile(r"[A-Za-z0-9+/_-]{500}")  # a long run covers at least one window that starts at a multiple of 500
+_RUN = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{1000,}={0,2}")
+_KINDS_OF_CHARACTER = tuple(re.compile(kind) for kind in ("[a-z]", "[A-Z]", "[0-9]"))
+_DATA_URI = re.compile(r"(?i)(data:(image/)?[^,\s;]{0,80}(?:;[^,\s;]{1,80}){0,4};base64,)([A-Za-z0-9+/=_-]{16,})")
+_BASE64 = re.compile(r"[A-Za-z0-9+/=_\r\n-]{1,256}")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shaped:
+    """A payload as it is stored, the same as JSON, and whether it is the prompt of a private turn (also by the word of
+    the hook, which sends `"private": true` instead of the text)."""
+
+    payload: dict[str, Any]
+    encoded: bytes
+    private: bool
+
+
+def shape(payload: dict[str, Any], *, cap: int = DEFAULT_CAP) -> Shaped:
+    """Cleans a parsed hook payload for storage; the given one is left alone.
+
+    Strings longer than `cap` characters keep head and tail; the cap is halved until the whole fits in 256 kB. Raises
+    InvalidInput(400) as `check_limits` does.
+    """
+    cleaning = _Cleaning()
+    whole = cleaning.clean(payload, 1)
+    if cleaning.names_secret or secrets.holds_secret("\n".join(cleaning.texts)):
+        whole = _redacted(whole)
+    cleaned = _cut(whole, cap, None) if cleaning.longest > cap else whole
+    encoded = orjson.dumps(cleaned)
+    while len(encoded) > LARGEST_PAYLOAD_BYTES and cap > 1:
+        cap //= 2
+        cleaned = _cut(whole, max(cap, _SHORTEST_CUT), cap // _CHARACTERS_PER_ITEM)
+        encoded = orjson.dumps(cleaned)
+    private = payload.get("private") is True or privacy.is_private_turn(payload)
+    return Shaped(payload=cleaned, encoded=encoded, private=private)
+
+
+def check_limits(payload: object) -> None:
+    """Raises InvalidInput(400) for nesting deeper than 100, NaN, Infinity and integers that 64 bits do not hold."""
+    _Cleaning().clean(payload, 1)
+
+
+def clean_text(text: str) -> str:
+    """Text that a row can hold: no NUL, no half of a surrogate pair."""
+    return _without_surrogates(text.replace("\0", ""))
+
+
+class _Cleaning:
+    """The walk over a payload: checks limits, removes private parts and binaries, gathers what the next steps ask."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.longest = 0
+        self.names_secret = False
+
+    def clean(self, value: Any, depth: int, *, image: bool = False, response: bool = False) -> Any:
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, dict | list):
+            if depth > DEEPEST_NESTING:
+                raise InvalidInput(f"The JSON nests deeper than {DEEPEST_NESTING} levels; send it flatter.", status=400)
+            if isinstance(value, list):
+                return [self.clean(item, depth + 1, image=image, response=response) for item in value]
+            return self.fields(value, depth, image=image or _is_image(value), response=response)
+        if isinstance(value, int) and not SMALLEST_INTEGER <= value <= LARGEST_INTEGER:
+            raise InvalidInput("The JSON holds an integer that 64 bits do not hold; send it as a string.", status=400)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise InvalidInput("The JSON holds NaN or Infinity; send null or a string.", status=400)
+        return value
+
+    def fields(self, fields: dict[str, Any], depth: int, *, image: bool, response: bool) -> dict[str, Any]:
+        cleaned = {}
+        for name, value in fields.items():
+            if response and name == _DROPPED:
+                continue
+            plain = len(name) < _SHORTEST_SECRET and name.isidentifier()
+            cleaned_name = name if plain else self.text(name)
+            if isinstance(value, str):
+                self.names_secret = self.names_secret or _names_secret(name)
+                cleaned[cleaned_name] = (
+                    _removed(value, image=image)
+                    if name in _DATA_FIELDS and _is_binary(value, fields, image=image)
+                    else self.text(value)
+                )
+            else:
+                inner = response or (depth == 1 and name == "tool_response")
+                cleaned[cleaned_name] = self.clean(value, depth + 1, image=image, response=inner)
+        return cleaned
+
+    def text(self, text: str) -> str:
+        if not text.isascii():
+            text = _without_surrogates(text)
+        if "<" in text or "\\u003" in text:
+            text = privacy.strip_text(text)[0]
+        if len(text) >= _SHORTEST_BASE64:
+            text = _without_binaries(text)
+            self.longest = max(self.longest, len(text))
+        self.texts.append(text)
+        return text
+
+
+@lru_cache(maxsize=1024)
+def _names_secret(name: str) -> bool:
+    return bool(secrets.secret_word(name))
+
+
+def _is_image(fields: dict[str, Any]) -> bool:
+    return any(str(fields.get(name, "")).startswith("image") for name in ("type", "media_type", "mimeType"))
+
+
+def _is_binary(value: str, fields: dict[str, Any], *, image: bool) -> bool:
+    """Whether the field `data`, `base64` or `blob` of these fields holds base64 and no text."""
+    told = image or fields.get("type") == "base64" or "mimeType" in fields
+    if not told and ("base64" not in fields or len(value) < _SHORTEST_BASE64):
+        return False
+    found = _BASE64.match(value)
+    return found is not None and found.end() == min(len(value), 256)
+
+
+def _removed(value: str, *, image: bool) -> str:
+    return f"[{'image' if image else 'binary'} removed, {len(value)} characters]"
+
+
+def _without_binaries(text: str) -> str:
+    if ";base64," in text:
+        text = _DATA_URI.sub(lambda uri: uri[1] + _removed(uri[3], image=bool(uri[2])), text)
+    if any(_WINDOW.match(text, at) for at in range(0, len(text) - _LONG_RUN + 1, _LONG_RUN // 2)):
+        text = _RUN.sub(_without_run, text)
+    return text
+
+
+def _without_run(run: re.Match[str]) -> str:
+    """Base64 of a thousand characters has letters of both cases and digits; a ruler or a long word has not."""
+    return _removed(run[0], image=False) if all(kind.search(run[0]) for kind in _KINDS_OF_CHARACTER) else run[0]
+
+
+def _without_surrogates(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return _SURROGATE.sub("\ufffd", text)
+    return text
+
+
+def _redacted(value: Any, name: str = "") -> Any:
+    if isinstance(value, str):
+        return secrets.redact_value(name, value) if name else secrets.redact_text(value)
+    if isinstance(value, dict):
+        return {secrets.redact_text(key): _redacted(item, key) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_redacted(item) for item in value]
+    return value
+
+
+def _cut(value: Any, cap: int, items: int | None) -> Any:
+    """Strings beyond `cap` characters keep half of it at either end; lists and objects keep their first `items`."""
+    if isinstance(value, str):
+        return value if len(value) <= cap else _head_and_tail(value, cap // 2)
+    if isinstance(value, dict):
+        kept = {key: _cut(item, cap, items) for key, item in list(value.items())[:items]}
+        return kept if len(kept) == len(value) else {**kept, "…": _cut_note(len(kept), len(value))}
+    if isinstance(value, list):
+        shortened = [_cut(item, cap, items) for item in value[:items]]
+        return shortened if len(shortened) == len(value) else [*shortened, _cut_note(len(shortened), len(value))]
+    return value
+
+
+def _head_and_tail(text: str, half: int) -> str:
+    return f"{text[:half]}…[{len(text) - 2 * half} characters cut of {len(text)}]…{text[len(text) - half :]}"
+
+
+def _cut_note(kept: int, total: int) -> str:
+    return f"…[{total - kept} items cut of {total}]…"

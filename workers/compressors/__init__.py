@@ -1,0 +1,1 @@
+"""Compressors turn a batch of messages into observations and a summary."""

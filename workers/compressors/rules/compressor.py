@@ -1,0 +1,58 @@
+"""The rule-based compressor: a batch in, observations and a summary out, without a model or a network."""
+
+from collections.abc import Iterator
+
+from service.models import Batch, Compressed, Observation, ObservationDraft, ObservationType
+from workers.compressors.rules.diffs import changes_of
+from workers.compressors.rules.edits import edit_observation, edited_paths
+from workers.compressors.rules.errors import error_observations
+from workers.compressors.rules.history import history_observations
+from workers.compressors.rules.outcomes import outcome_observations
+from workers.compressors.rules.reading import reading_observations
+from workers.compressors.rules.research import research_observations
+from workers.compressors.rules.summary import summary_of
+from workers.compressors.rules.turns import Turn, turns_of
+
+
+class RulesCompressor:
+    """Deterministic: the same batch gives the same answer. It only repeats words of its input."""
+
+    name = "rules"
+
+    async def compress(self, batch: Batch, *, strict: bool) -> Compressed:  # noqa: ARG002 - there is no bad answer here
+        return compress(batch)
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+def compress(batch: Batch) -> Compressed:
+    turns = turns_of(batch)
+    root = batch.session.cwd
+    observations = tuple(draft for turn in turns for draft in _observations(turn, root, batch.earlier))
+    summary = summary_of([turn for turn in turns if turn.closings], root) if batch.wants_summary else None
+    return Compressed(observations=observations, summary=summary)
+
+
+def _observations(turn: Turn, root: str, earlier: tuple[Observation, ...]) -> Iterator[ObservationDraft]:
+    changes = changes_of(turn.uses)
+    edited = edited_paths(changes, root)
+    outcomes = outcome_observations(turn, edited, earlier)
+    commits = list(history_observations(turn, edited))
+    evidence = _evidence(outcomes, commits)
+    for change in changes:
+        if draft := edit_observation(change, root, evidence):
+            yield draft
+    yield from outcomes
+    yield from commits
+    yield from research_observations(turn)
+    yield from error_observations(turn)
+    yield from reading_observations(turn, root, edited)
+
+
+def _evidence(outcomes: list[ObservationDraft], commits: list[ObservationDraft]) -> ObservationType | None:
+    """What the turn's checks prove or its commit says about its edits."""
+    if any(draft.type == ObservationType.BUGFIX for draft in outcomes):
+        return ObservationType.BUGFIX
+    kinds = {draft.type for draft in commits if "commit" in draft.concepts}
+    return ObservationType(kinds.pop()) if len(kinds) == 1 else None

@@ -1,0 +1,128 @@
+"""The summary of a turn: the agent's own last message, sorted by what its parts say."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
+
+from service.models import SummaryDraft
+from workers.compressors.rules.diffs import EDIT_TOOLS, changes_of
+from workers.compressors.rules.edits import edited_paths
+from workers.compressors.rules.paths import relative
+from workers.compressors.rules.payload import string
+from workers.compressors.rules.text import clip, one_line, plain, prose_lines, sentences, take
+from workers.compressors.rules.turns import Turn
+
+_REQUEST_LIMIT = 200
+_FIELD_LIMIT = {"completed": 1300, "learned": 1300, "next_steps": 400, "investigated": 500}
+_LINE_LIMIT = 320
+_FILES_READ = 12
+_HEADING = re.compile(r"^\s*(?:#{1,6}\s+\S|\*\*[^*]+\*\*:?\s*$)")
+_SECTION_BY_HEADING = (
+    ("next_steps", re.compile(r"next|remaining|todo|to do|follow[- ]?up|recommend|open question|left to", re.IGNORECASE)),
+    ("learned", re.compile(r"cause|why|finding|learn|insight|problem|issue|analysis|explanation|key|how|concern|trade|observation", re.IGNORECASE)),
+    ("completed", re.compile(r"change|fix|done|complet|implement|added|updated|result|test|modified|created|summary|what i", re.IGNORECASE)),
+    ("investigated", re.compile(r"investigat|explor|review|looked|check", re.IGNORECASE)),
+)
+_SECTION_BY_SENTENCE = (
+    ("next_steps", re.compile(r"(?:want me to|would you like|should i|shall i|do you want|let me know|next(?: step)?s?\b|remaining|you(?:'ll| will) (?:need|want) to|ready (?:to|for)\b|to do:)", re.IGNORECASE)),
+    ("investigated", re.compile(r"i(?:'ve| have)? (?:looked|reviewed|analy[sz]ed|explored|checked|searched|investigated|examined)\b", re.IGNORECASE)),
+)
+_LEARNED = re.compile(r"\b(?:root cause|because|the (?:issue|problem|bug|reason|cause) (?:is|was)|turns out|note that|the fix was|this means|was caused by|the key)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sections:
+    completed: tuple[str, ...] = ()
+    learned: tuple[str, ...] = ()
+    next_steps: tuple[str, ...] = ()
+    investigated: tuple[str, ...] = ()
+
+
+def sections_of(message: str, *, worked: bool) -> Sections:
+    """A last message sorted into the fields of a summary. `worked`: the turn changed something, so what has no cue
+    tells what was done; otherwise it tells what was learned."""
+    default = "completed" if worked else "learned"
+    found: dict[str, list[str]] = {name: [] for name in _FIELD_LIMIT}
+    section = default
+    for raw in _blocks(message):
+        if _HEADING.match(raw):
+            section = _first(_SECTION_BY_HEADING, raw) or default
+            continue
+        for line in prose_lines(raw):
+            for name, text in _sorted_sentences(line, section):
+                found[name].append(text)
+    return Sections(**{name: tuple(lines) for name, lines in found.items()})
+
+
+def _blocks(message: str) -> Iterable[str]:
+    """Lines of the message, with code blocks kept whole so that they can be dropped."""
+    fenced: list[str] = []
+    for raw in message.splitlines():
+        is_fence = raw.lstrip().startswith(("```", "~~~"))
+        if is_fence or fenced:
+            fenced.append(raw)
+            if is_fence and len(fenced) > 1:
+                fenced = []
+            continue
+        yield raw
+
+
+def _sorted_sentences(line: str, section: str) -> Iterable[tuple[str, str]]:
+    run: list[str] = []
+    for sentence in sentences(line):
+        name = _first(_SECTION_BY_SENTENCE, sentence) or ("learned" if _LEARNED.search(sentence) else section)
+        if name == section:
+            run.append(sentence)
+            continue
+        yield name, sentence
+    if run:
+        yield section, " ".join(run)
+
+
+def _first(rules: tuple[tuple[str, re.Pattern[str]], ...], text: str) -> str | None:
+    head = plain(text)[:60]
+    return next((name for name, pattern in rules if pattern.match(head) or (rules is _SECTION_BY_HEADING and pattern.search(head))), None)
+
+
+def summary_of(turns: list[Turn], root: str) -> SummaryDraft | None:
+    """One summary of all turns that end here; nothing when nobody said or did anything."""
+    parts = [sections_of(turn.last_message, worked=_worked(turn)) for turn in turns]
+    fields = {name: _field(parts, name, limit) for name, limit in _FIELD_LIMIT.items()}
+    edited = tuple(dict.fromkeys(chain.from_iterable(edited_paths(changes_of(turn.uses), root) for turn in turns)))
+    if not any(fields.values()) and not edited:
+        return None
+    closings = [said for turn in turns for said in turn.closings]
+    return SummaryDraft(
+        request=_request(turns),
+        files_read=_files_read(turns, root)[:_FILES_READ],
+        files_edited=edited,
+        message_ids=tuple(said.message_id for said in closings),
+        discovery_tokens=sum(said.tokens for said in closings) + sum(use.tokens for turn in turns for use in turn.uses),
+        **fields,
+    )
+
+
+def _worked(turn: Turn) -> bool:
+    return any(use.tool in EDIT_TOOLS for use in turn.uses)
+
+
+def _field(parts: list[Sections], name: str, limit: int) -> str:
+    lines = chain.from_iterable(getattr(part, name) for part in parts)
+    return "\n".join(take(lines, limit, line_limit=_LINE_LIMIT))
+
+
+def _request(turns: list[Turn]) -> str:
+    prompts = [turn.prompt.text for turn in turns if turn.prompt]
+    share = max(60, _REQUEST_LIMIT // max(1, len(prompts)))
+    return " / ".join(text for prompt in prompts[:4] if (text := clip(_opening(prompt), share)))
+
+
+def _opening(prompt: str) -> str:
+    """The first sentence or two of a prompt."""
+    return " ".join(sentences(one_line(prompt[:1000]))[:2])
+
+
+def _files_read(turns: list[Turn], root: str) -> tuple[str, ...]:
+    paths = (string(use.input, "file_path", "path", "absolute_path") for turn in turns for use in turn.named("Read") if not use.error)
+    return tuple(dict.fromkeys(relative(path, root) for path in paths if path))

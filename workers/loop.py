@@ -1,0 +1,36 @@
+"""The one loop: a tick does some work and says how long to wait before the next."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+log = structlog.get_logger()
+
+AFTER_ERROR_S = 1.0
+
+Tick = Callable[[], Awaitable[float]]
+"""One round of work; returns the seconds to wait before the next, 0 for at once."""
+
+
+async def run(name: str, tick: Tick, *, stop: asyncio.Event, wake: asyncio.Event | None = None) -> None:
+    """Tick until `stop`. `wake` only shortens a wait; polling is the guarantee. A tick is never cancelled half-way."""
+    while not stop.is_set():
+        if wake is not None:
+            wake.clear()
+        try:
+            delay = await tick()
+        except Exception as error:
+            log.exception("loop.failed", loop=name, error=type(error).__name__)
+            delay = AFTER_ERROR_S
+        if delay > 0:
+            await _first_of(stop, wake, within_s=delay)
+
+
+async def _first_of(stop: asyncio.Event, wake: asyncio.Event | None, *, within_s: float) -> None:
+    waits = [asyncio.ensure_future(event.wait()) for event in (stop, wake) if event is not None]
+    try:
+        await asyncio.wait(waits, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for waiting in waits:
+            waiting.cancel()
