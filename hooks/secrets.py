@@ -14,19 +14,11 @@ if TYPE_CHECKING:
     Span = tuple[int, int, str]  # start, end, kind
 
 # Shapes of tokens, from their issuers' documents: a prefix, then `_` or `-`, then a long run of letters and digits.
-_UNDERSCORE_PREFIXES = {
-    "ghp": "github-token", "gho": "github-token", "ghu": "github-token", "ghs": "github-token", "ghr": "github-token",
-    "github_pat": "github-token", "npm": "npm-token", "hf": "huggingface-token", "gsk": "groq-key",
-    "sk_live": "stripe-key", "rk_live": "stripe-key", "sk_test": "stripe-key", "rk_test": "stripe-key",
-    "whsec": "webhook-secret", "shpat": "shopify-token", "shpss": "shopify-token", "dckr_pat": "docker-token",
-    "dop_v1": "digitalocean-token", "doo_v1": "digitalocean-token", "dor_v1": "digitalocean-token",
-}  # fmt: skip
-_HYPHEN_PREFIXES = {
-    "sk": "api-key", "glpat": "gitlab-token", "gldt": "gitlab-token", "glrt": "gitlab-token", "pypi": "pypi-token",
-    "xoxa": "slack-token", "xoxb": "slack-token", "xoxe": "slack-token", "xoxp": "slack-token", "xoxr": "slack-token",
-    "xoxs": "slack-token", "xapp": "slack-token", "GOCSPX": "google-client-secret", "nvapi": "nvidia-key",
-    "xai": "xai-key",
-}  # fmt: skip
+_UNDERSCORE_PREFIXES = (
+    "ghp", "gho", "ghu", "ghs", "ghr", "github_pat", "npm", "hf", "gsk", "sk_live", "rk_live", "sk_test", "rk_test",
+    "whsec", "shpat", "shpss", "dckr_pat", "dop_v1", "doo_v1", "dor_v1",
+)  # fmt: skip
+_HYPHEN_PREFIXES = ("sk", "glpat", "glrt", "pypi", "xoxa", "xoxb", "xoxe", "xoxp", "xoxr", "xoxs", "xapp", "GOCSPX")
 
 # One of these is part of every name or command that says secret (lower case).
 _WORDS = ("pass", "pwd", "secret", "token", "key", "credential", "auth", "bearer", "curl", "mysql")
@@ -62,14 +54,18 @@ _COMMON_WORDS = frozenset(
 
 # How a reference starts: to a variable, a setting, a file, a place to be filled in.
 _REFERENCE = (
-    r"(?i)(?:\$[({]|\$[A-Za-z_]\w*$|<|\{|%[({A-Za-z]|#\{|\[|[*&]|[.*•_-]+$|[xX]{3,}$|…"
+    r"(?i)(?:\$[({]|\$[A-Za-z_]\w*$|<|\{|%[({A-Za-z]|#\{|\[|[*&]|[.*•_-]+$|[xX]{3,}$"
     r"|(?:process\.env|os\.|env\.|secrets?\.|vars\.|config\.|cfg\.|settings\.|self\.|this\.|args\.|options\.|opts\.)"
     r"|(?:op|vault|arn|file|https?|env|ref):|(?:\.{1,2}|~)/|/(?:etc|run|var|home|usr|tmp|opt|root|users|mnt|dev)/"
     r"|(?:your|insert|replace|enter|put)[-_ ]|redacted|removed|\\[sSwWdDb]|\()"
 )
-_CODE = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$|[A-Za-z_][\w.]*\(|[\w./-]*/[\w./-]*\.\w{1,5}$|[A-Za-z_]\w*="
+_CODE = (
+    r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$|[A-Za-z_][\w.]*\(|[\w./-]*/[\w./-]*\.\w{1,5}$|[A-Za-z_]\w*=(?!=?$)|[A-Za-z]+=$"
+)
+_SHELL_RUN, _PLAIN_RUN = r"[^\s\"'`;&|<>\\]", r"[^\s\"'`;&|<>(){}\[\],\\]"  # one character of an unquoted value
 _TEMPLATE = r"\$\{|\{\{|\{[a-z_.]*\}|%[sdvq]"
-_TIMING = r"(?i)[\d.,:%]+(?:ns|us|µs|ms|s|m|h|d|k|kb|mb|gb|px|x)?$"
+_KEBAB = r"[a-z]{1,15}(?:-[a-z]{1,15})*$"
+_TIMING = r"(?i)[\d.,:%]+(?:[num?]?s|m|h|d|k|kb|mb|gb|px|x)?$"
 
 # What a text must hold, kind, pattern. The look-behinds keep to the start of a word.
 _SHAPES = (
@@ -90,7 +86,7 @@ _COMMANDS = (
         r"(?i)authorization[\"'`\\\]]{0,4}[ \t]?[:=,][ \t\"'`\\]{0,8}[a-z-]{5,9}[ \t]{1,4}(?P<secret>[\w.~+/=:-]{6,})",
     ),
     ("curl", r"(?i)curl\b[^\n]{0,400}?[ \t](?:-[a-z]{0,6}u|--(?:proxy-)?user)[ =]{0,2}[\"']?[^\s:\"']{1,99}:" + _REST),
-    ("mysql", r"(?i)mysql[\w-]{0,12}[ \t][^\n|;&]{0,200}?[ \t](?-i:-p)[\"']?(?![-\\])" + _REST),
+    ("mysql", r"(?i)mysql[\w-]{0,12}(?=[ \t])[^\n|;&]{0,200}?[ \t](?-i:-p)[\"']?(?![-\\])" + _REST),
     ("pass", r"(?i)(?<=ssh)pass[ \t]{1,4}-p[ \t]{0,4}[\"']?" + _REST),
     ("pass", r"(?i)(?:(?<=-passin )|(?<=-passout )|(?<=-pass ))pass:" + _REST),
 )
@@ -101,22 +97,21 @@ _NAME_END = (
 _ASSIGN = (
     r"(?:\[\d{0,4}\])?(?P<close>\\*[\"'`]\]?|\*\*)?(?:"
     r"(?::[ \t]{0,4}[A-Za-z_\[][\w.\[\]| ]{0,40}|[ \t]{1,4}(?:string|str|\[\]byte)[ \t]{0,4})=[ \t]{0,4}(?=[\"'`])"
-    r"|(?P<before>[ \t]{0,40})(?P<op>=>|:=|={1,3}|:(?![:=])|,)"
+    r"|(?P<before>[ \t]{0,40})(?P<op>=>|:=|={1,3}|:(?![:=])|,|>(?=[^\s<>]{1,200}</))"
     r"(?:\*\*)?(?P<after>[ \t]{0,40}(?:\r?\n[ \t]{0,40}(?=\"))?)"
     r"|(?P<space>[ \t]{1,4}(?:(?:is|was):?[ \t]{1,4})?))"
     r"(?:[bBrRuUfF@]{1,2}(?=[\"']))?(?P<quote>\\*[\"'`])?"
 )
-_PEM_BEGIN = "-----BEGIN "
 _PEM_HEADER = r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----"
 _PEM_END = r"-----END [A-Z0-9 ]{0,60}(?:-----)?"
-_PEM_GAP = r"(?:[\s\"'+>|,→-]|\\+[nrt]|\d{1,6}→)"  # quotes, diff marks and line numbers stand in it
+_PEM_GAP = r"(?:[\s\"'+>|,?-]|\\+[nrt]|\d{1,6}\?)"  # quotes, diff marks, line numbers and arrows
 _PEM_RUN = rf"(?:{_PEM_GAP}{{0,40}}[A-Za-z0-9+/=]{{20,}})+(?:{_PEM_GAP}{{1,8}}[A-Za-z0-9+/=]+)?"
-_PEM_BODY = r"[A-Za-z0-9+/=\s\\\"'→|,>:.-]+$"
+_PEM_BODY = r"[A-Za-z0-9+/=\s\\\"'?|,>:.-]+$"
 
 _PLACEHOLDER = "[secret:"
 _PASSES = 4  # what a replacement uncovers is looked at again
 _LONGEST_NAME, _LONGEST_USERINFO, _LONGEST_QUOTED = 48, 512, 4096
-_PLAIN, _SHORT, _LONG = 4, 6, 16  # characters that a plain word, a doubtful value, a word in a doubtful place must have
+_PLAIN, _SHORT, _LONG = 3, 6, 16  # characters that a plain word, a doubtful value, a word in a doubtful place must have
 _SPELLING_ESCAPES = (b"\\u", b"\\/")  # they can stand for any part of a secret
 _PASSWORD_WORDS = ("pass", "pwd")
 _STRONG_WORDS = (*_PASSWORD_WORDS, "secret", "key")  # such a value is a secret even if it is a plain word
@@ -167,7 +162,7 @@ def redact_payload(payload: object) -> object:
 
 def secret_word(name: str) -> str:
     """The word that says that a field of this name holds a secret (`client_secret`, `apiKey`, `DB_PASSWORD`), or ""."""
-    low = _lower(name)
+    low = _ascii(name).lower()
     found = ((word, low.rfind(word)) for word in _WORDS)
     return next((word for word, at in found if at >= 0 and _name_end(name, low, at, word) == len(name)), "")
 
@@ -195,14 +190,16 @@ def may_hold_secret(raw: "bytes | str") -> bool:
         raw = raw.decode("utf-8", "replace")
         for escape in ("\\n", "\\t", "\\r", "\\b", "\\f"):  # else their letters join the word that follows
             raw = raw.replace(escape, "\n")
-    low = _lower(raw)
+    raw = _ascii(raw)
+    low = raw.lower()
     return "@" in raw or any(word in low for word in _WORDS) or any(True for _ in _tokens(raw))
 
 
 def _find(text: str) -> "Iterator[Span]":
+    text = _ascii(text)
     yield from _tokens(text)
     yield from _url_passwords(text)
-    low = _lower(text)
+    low = text.lower()
     for word in _WORDS:
         at = low.find(word)
         while at >= 0:
@@ -228,15 +225,13 @@ def _tokens(text: str) -> "Iterator[Span]":
         if mark in text:
             yield from ((*found.span(), kind) for found in _regex(shape).finditer(text))
     for prefixes, gate in ((_UNDERSCORE_PREFIXES, r"_(?=[A-Za-z0-9]{16})"), (_HYPHEN_PREFIXES, r"-(?=[\w-]{16})")):
-        names = tuple(prefixes)
         for found in _regex(gate).finditer(text):
             at = found.start()
-            if text.endswith(names, 0, at):
+            if text.endswith(prefixes, 0, at):
                 prefix = _regex(r"(?<![\w-])[A-Za-z0-9_]{2,10}$").search(text, max(0, at - 11), at)
                 body = _regex(r"[\w-]+").match(text, at + 1)
-                kind = prefixes.get(prefix[0], "") if prefix else ""
-                if prefix and body and kind and not _regex(r"[a-z]{1,15}(?:-[a-z]{1,15})*$").match(body[0]):
-                    yield prefix.start(), body.end(), kind
+                if prefix and prefix[0] in prefixes and body and not _regex(_KEBAB).match(body[0]):
+                    yield prefix.start(), body.end(), "token"
 
 
 def _url_passwords(text: str) -> "Iterator[Span]":
@@ -267,7 +262,7 @@ def _at_word(text: str, low: str, at: int, word: str) -> "Span | None":
 
 def _name_end(text: str, low: str, at: int, word: str) -> int:
     """Where the name that holds this word ends, or -1 if it says no secret: `author`, `keyboard`, `passed`."""
-    if word in _COMMAND_WORDS:
+    if word in _COMMAND_WORDS or low.endswith(("bypass", "compass"), 0, at + len(word)):
         return -1
     if word == "key" and not low[max(0, at - 16) : at].rstrip(" _-.").endswith(_KEY_OWNERS):
         return -1
@@ -277,8 +272,8 @@ def _name_end(text: str, low: str, at: int, word: str) -> int:
 
 def _value(text: str, at: int, word: str, found: "re.Match[str]") -> "tuple[int, int] | None":
     """Start and end of the literal that is assigned to the name with the word at `at`; `found` is by `_ASSIGN`."""
-    before = _regex(r"[\w.-]*$").search(text, max(0, at - _LONGEST_NAME), at)
-    name = (before[0] if before else "") + text[at : found.start()]
+    before = _regex(r"[\w.-]*").match(text[max(0, at - _LONGEST_NAME) : at][::-1])
+    name = (before[0][::-1] if before else "") + text[at : found.start()]
     start, quote, op = found.end(), found["quote"], found["op"] or ""
     if found["space"] and not (name.startswith("-") or _introduced(text, at, word, found)):
         return None
@@ -292,20 +287,23 @@ def _value(text: str, at: int, word: str, found: "re.Match[str]") -> "tuple[int,
 
 
 def _introduced(text: str, at: int, word: str, found: "re.Match[str]") -> bool:
-    """Whether white space alone assigns here: `login me password X`, `ENV API_KEY X`, `the password is X`."""
+    """Whether white space alone assigns here: `login me password X`, `ENV API_KEY X`, `with password 'X'`."""
     before = text[max(0, at - 120) : at].lower()
     if word in _PASSWORD_WORDS and _regex(r"login\s+\S+\s+$").search(before):
         return True
-    told = before.rpartition("\n")[2].lstrip().startswith(("env ", "setenv "))
-    return told or (word in _PASSWORD_WORDS and bool(found["space"].split()))
+    told = before.rpartition("\n")[2].lstrip().startswith(("env ", "setenv ", "setx "))
+    return (
+        told
+        or (bool(found["quote"]) and before.endswith("with "))
+        or (word in _PASSWORD_WORDS and bool(found["space"].split()))
+    )
 
 
 def _quote_end(text: str, start: int, quote: str) -> int:
     """Where the closing quote stands on the same line, or -1. `quote` holds the backslashes before it, if escaped."""
     limit = min(len(text), start + _LONGEST_QUOTED)
     newline = text.find("\n", start, limit)
-    limit = newline if newline >= 0 else limit
-    end = text.find(quote, start, limit)
+    end = text.find(quote, start, limit := newline if newline >= 0 else limit)
     while end > start and text[end - 1] == "\\":
         backslashes = end - len(text[start:end].rstrip("\\")) - start
         if len(quote) == 1 and backslashes % 2 == 0:
@@ -318,19 +316,21 @@ def _unquoted(text: str, start: int, word: str, name: str, found: "re.Match[str]
     op = found["op"] or " "
     compact = op == "=" and not found["before"] and not found["after"]
     constant = compact and name.isupper()
-    run = r"[^\s\"'`;&|<>\\]{1,512}" if constant or name.startswith("-") else r"[^\s\"'`;&|<>(){}\[\],\\]{1,512}"
-    value = _regex(run).match(text, start)
-    if op not in {"=", ":", " "} or not value:
+    shell = constant or name.startswith("-")
+    run = _SHELL_RUN if shell else _PLAIN_RUN
+    value = _regex(run + "{1,512}").match(text, start)  # enough to judge by, so that each try costs no more
+    if op not in {"=", ":", " ", ">"} or not value:
         return None
-    literal = value[0] if constant or name.startswith("-") else value[0].rstrip(".,!?:")
+    literal = value[0] if shell else value[0].rstrip(".,!?:")
     rest = text[value.end() : value.end() + 40]
-    code = _regex(_CODE).match(literal)
-    if (code and not (constant and "(" not in literal)) or rest.startswith(("(", "[", "{", "<")):
-        return None
-    if not _is_literal(literal, word, quoted=False):
+    code = _regex(_CODE).match(literal) and not (constant and "(" not in literal)
+    code = code or rest.startswith(("(", "[", "{") if op == ">" else ("(", "[", "{", "<"))
+    if code or not _is_literal(literal, word, quoted=False):
         return None
     random, plain = _is_random(literal, word), word in _STRONG_WORDS and len(literal) >= _PLAIN
-    if compact:
+    if op == ">":  # an element of XML
+        accepted = random or plain
+    elif compact:
         accepted = random or (plain and not rest.startswith((",", ")"))) or (constant and len(literal) >= _SHORT)
     elif op == "=":
         accepted = random and len(literal) >= _SHORT and not _regex(r"[A-Za-z]+_\w*$").match(literal)
@@ -338,10 +338,9 @@ def _unquoted(text: str, start: int, word: str, name: str, found: "re.Match[str]
         alone = not rest.partition("\n")[0].strip() or rest.startswith((" -", " &", " |", '"', "'"))
         alone = alone and word in _PASSWORD_WORDS and literal.islower()
         header = name.lower().startswith("x-") and len(literal) >= _SHORT
-        accepted = (random and len(literal) >= _PLAIN) or (plain and alone) or header
-    while accepted and value.end() - start >= _LONGEST_RUN and (more := _regex(run).match(text, value.end())):
-        value, literal = more, text[start : more.end()]
-    return (start, start + len(literal)) if accepted else None
+        accepted = (random and len(literal) > _PLAIN) or (plain and alone) or header
+    more = _regex(run + "+").match(text, value.end()) if accepted else None
+    return (start, more.end() if more else start + len(literal)) if accepted else None
 
 
 def _is_literal(value: str, word: str, *, quoted: bool) -> bool:
@@ -368,14 +367,14 @@ def _is_reference(value: str) -> bool:
 def _is_random(value: str, word: str) -> bool:
     """Whether letters alone do not make it up; a number or a duration is random only as a password."""
     if _regex(_TIMING).match(value):
-        return word in _PASSWORD_WORDS and value.isdigit() and len(value) >= _PLAIN
+        return word in _PASSWORD_WORDS and value.isdigit() and len(value) > _PLAIN
     return bool(_regex(r"[\d!@#$%^&*+=~?]").search(value))
 
 
 def _pem_blocks(text: str) -> "Iterator[Span]":
-    begin = text.find(_PEM_BEGIN)
+    begin = text.find("-----BEGIN ")
     while begin >= 0:
-        following = text.find(_PEM_BEGIN, begin + 1)
+        following = text.find("-----BEGIN ", begin + 1)
         limit = following if following >= 0 else len(text)
         header = _regex(_PEM_HEADER).match(text, begin)
         if header:
@@ -388,9 +387,9 @@ def _pem_blocks(text: str) -> "Iterator[Span]":
         begin = following
 
 
-def _lower(text: str) -> str:
-    """Lower case with every character in its place: `İ` alone would become two."""
-    return text.lower() if text.isascii() else text.replace("İ", "i").lower()
+def _ascii(text: str) -> str:
+    """The text with `?` for what is not ASCII: every character keeps its place, and searching is fast."""
+    return text if text.isascii() else text.encode("ascii", "replace").decode("ascii")
 
 
 def _regex(pattern: str) -> "re.Pattern[str]":

@@ -63,7 +63,7 @@ CREATE TABLE pending_messages (
     message_type      TEXT NOT NULL CHECK (message_type IN ('observation', 'summary')),
     hook_event        TEXT NOT NULL,
     tool_name         TEXT,
-    subject           TEXT,                   -- what a reading tool read; a second read of it is noise
+    subject           TEXT,                   -- the file that was read; reading it again is noise
     client_prompt_id  TEXT,
     agent_id          TEXT,
     has_payload       INTEGER NOT NULL DEFAULT 1, -- 0 after retention

@@ -102,12 +102,12 @@ def _ledger(connection: sqlite3.Connection) -> dict[int, str]:
 
 
 def _repair(connection: sqlite3.Connection) -> list[str]:
-    """Add the tables, columns and indexes that the migrations should have left and that are not there."""
+    """Add the tables, columns, indexes and triggers that the migrations should have left and that are not there."""
     reference = sqlite3.connect(":memory:")
     for migration in shipped():
         reference.executescript(migration.sql)
     done = []
-    for kind in ("table", "index"):
+    for kind in ("table", "index", "trigger"):
         for name, sql in _objects(reference, kind).items():
             if name not in _objects(connection, kind):
                 connection.execute(sql)

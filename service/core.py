@@ -59,12 +59,17 @@ class Core:
         has_fulltext = prepare_database(
             configuration.database, settings=configuration.settings, backups=home / "backups"
         )
-        return cls(
-            configuration=configuration, database=Database.open(configuration.database), has_fulltext=has_fulltext
-        )
+        database = Database.open(configuration.database, repair_index=fulltext.repair)
+        return cls(configuration=configuration, database=database, has_fulltext=has_fulltext)
 
     async def close(self) -> None:
         await self.database.close()
+
+    def reconfigure(self, configuration: Configuration) -> None:
+        """Go on under other settings. Workers and listeners take them up when they begin anew."""
+        self.configuration = configuration
+        self._folders.clear()
+        self.__dict__.pop("_house", None)
 
     @property
     def settings(self) -> Settings:

@@ -106,8 +106,10 @@ class _Job(Generic[T]):
 class _Writer(threading.Thread):
     """Owns the one writing connection. Ends when it meets None in its queue."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, repair_index: Callable[[sqlite3.Connection], None]) -> None:
         super().__init__(name="gapless-writer", daemon=True)
+        self._repair_index = repair_index
+        self._index_is_damaged = False
         self.jobs: SimpleQueue[_Job[Any] | None] = SimpleQueue()
         self._connection = open_writable(path)
         self._tx = Tx(self._connection)
@@ -124,6 +126,8 @@ class _Writer(threading.Thread):
                 group.append(job)
             self._commit(group)
             _deliver(group)
+            if self._index_is_damaged:
+                self._heal()
             if stop:
                 break
         self._connection.close()
@@ -139,7 +143,7 @@ class _Writer(threading.Thread):
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             for job in group:
-                job.error = translated(error)
+                job.error = self._noted(error)
 
     def _run_in_savepoint(self, job: _Job[Any]) -> None:
         connection = self._connection
@@ -150,8 +154,19 @@ class _Writer(threading.Thread):
             if not connection.in_transaction:  # SQLite gave up the whole transaction: full disk, I/O error
                 raise
             connection.execute("ROLLBACK TO job")
-            job.error = translated(error) if isinstance(error, sqlite3.Error) else error
+            job.error = self._noted(error) if isinstance(error, sqlite3.Error) else error
         connection.execute("RELEASE job")
+
+    def _noted(self, error: sqlite3.Error) -> StoreError:
+        if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_CORRUPT_VTAB:
+            self._index_is_damaged = True
+        return translated(error)
+
+    def _heal(self) -> None:
+        """The text index holds nothing of its own; writes that failed over it succeed when they are tried again."""
+        with contextlib.suppress(sqlite3.Error):  # the next failing write tries again
+            self._repair_index(self._connection)
+        self._index_is_damaged = False
 
 
 def _deliver(group: list[_Job[Any]]) -> None:
@@ -180,10 +195,13 @@ class Database:
     _opened: list[aiosqlite.Connection] = field(default_factory=list)
 
     @classmethod
-    def open(cls, path: Path, *, readers: int = READERS) -> "Database":
-        """The file must exist and be migrated (`migrations.runner.migrate`). Raises `StoreError`."""
+    def open(
+        cls, path: Path, *, repair_index: Callable[[sqlite3.Connection], None], readers: int = READERS
+    ) -> "Database":
+        """The file must exist and be migrated (`migrations.runner.migrate`). `repair_index` is called on the writer
+        thread when a write failed over a damaged text index. Raises `StoreError`."""
         try:
-            writer = _Writer(path)
+            writer = _Writer(path, repair_index)
         except sqlite3.Error as error:
             raise translated(error) from error
         writer.start()
@@ -248,7 +266,10 @@ def open_writable(path: Path) -> sqlite3.Connection:
 
 def translated(error: Exception) -> StoreError:
     """SQLite's error as ours: what a retry may cure is `StoreUnavailable`."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    extended = getattr(error, "sqlite_errorcode", 0)
+    if extended == sqlite3.SQLITE_CORRUPT_VTAB:
+        return StoreUnavailable(f"the text index is damaged and is being rebuilt ({error}); try again")
+    code = extended & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreUnavailable(f"the database is locked by another process ({error}); try again")
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):

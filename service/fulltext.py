@@ -20,22 +20,38 @@ INDEXED = {
 EVERYWHERE = ("search_extra", "project")
 TOKENIZER = "porter unicode61"
 
-IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[a-z0-9][A-Z]|[A-Z]{2}[a-z])[A-Za-z0-9]*")
-CAMEL_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+WORD = re.compile(r"[^\W_]+")
+HUMP = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+CASE_CHANGE = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}(?!s(?![a-z]))[a-z]")
 CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
-SHADOW_LIMIT = 4_000
-"""Characters; the shadow of one record can't outgrow its text by far."""
+SHADOW_LIMIT = 32_000
+"""Characters. CJK text takes three for each of its own; of a longer one the rest is found by its whole runs only."""
 
 
 def shadow(*texts: str) -> str:
-    """The words hidden in texts: `parseHTTPReply` gives `parse HTTP Reply`, a CJK run its bigrams."""
-    words: dict[str, None] = {}
+    """The words hidden in texts: `parseHTTPReply` gives `parse HTTP Reply`, a CJK run its bigrams and its last
+    character, text that is glued to a run is set free. Each sequence stands once, whole: it can be found as a phrase.
+    """
+    hidden: dict[str, None] = {}
     for text in texts:
-        for identifier in set(IDENTIFIER.findall(text)):
-            words.update(dict.fromkeys(CAMEL_PARTS.findall(identifier)))
-        for run in CJK.findall(text):
-            words.update(dict.fromkeys(bigrams(run)))
-    return " ".join(words)[:SHADOW_LIMIT]
+        for word in dict.fromkeys(WORD.findall(text)):
+            if CJK.search(word):
+                hidden.update(dict.fromkeys(" ".join([*bigrams(run), run[-1]]) for run in CJK.findall(word)))
+                hidden.update(dict.fromkeys(CJK.sub(" ", word).split()))
+            elif CASE_CHANGE.search(word):
+                hidden[" ".join(HUMP.findall(word))] = None
+    return " ".join(hidden)[:SHADOW_LIMIT]
+
+
+def humps(word: str) -> list[str]:
+    """The words inside an identifier: `getUserById` and `get_user_by_id` both give get User By Id; a plain word itself.
+
+    Letters that no hump covers (other alphabets) leave the word whole.
+    """
+    parts = [piece for piece in word.split("_") if piece]
+    if CASE_CHANGE.search(word) and word.isascii():
+        parts = [hump for piece in parts for hump in HUMP.findall(piece)]
+    return parts
 
 
 def bigrams(run: str) -> list[str]:
@@ -87,6 +103,13 @@ def check(connection: sqlite3.Connection, table: str) -> str | None:
     return None
 
 
+def repair(connection: sqlite3.Connection) -> None:
+    """Rebuild the indexes that don't hold together; reads all of them."""
+    for table in INDEXED:
+        if check(connection, table) is not None:
+            rebuild(connection, table)
+
+
 def _schema(table: str) -> dict[str, str]:
     """Statements by the name of what they make: the index and its three triggers."""
     columns = ", ".join(INDEXED[table] + EVERYWHERE)
@@ -115,7 +138,7 @@ def _missing_parts(connection: sqlite3.Connection, table: str) -> bool:
 
 
 def _is_damaged(connection: sqlite3.Connection, table: str) -> bool:
-    """Cheap: the structure record can be read and the newest row is in it. `check` reads everything."""
+    """Cheap: the index can be read and finds the newest row by its project. `check` reads everything."""
     try:
         connection.execute(
             f"SELECT rowid FROM {table}_fts WHERE {table}_fts MATCH :query LIMIT 1", {"query": "a OR the"}
@@ -123,9 +146,18 @@ def _is_damaged(connection: sqlite3.Connection, table: str) -> bool:
         newest, indexed = connection.execute(  # in one statement: another process may be writing
             f"SELECT (SELECT max(id) FROM {table}), (SELECT max(id) FROM {table}_fts_docsize)"
         ).fetchone()
+        return newest != indexed or (newest is not None and not _finds(connection, table, newest))
     except sqlite3.Error:
         return True
-    return bool(newest != indexed)
+
+
+def _finds(connection: sqlite3.Connection, table: str, row_id: int) -> bool:
+    project = connection.execute(f"SELECT project FROM {table} WHERE id = :id", {"id": row_id}).fetchone()[0]
+    word = next(filter(str.isascii, WORD.findall(project)), None)
+    if word is None:  # nothing that the tokenizer would surely take for a word
+        return True
+    query = f"SELECT 1 FROM {table}_fts WHERE {table}_fts MATCH :query AND rowid = :id"
+    return connection.execute(query, {"query": f'project : "{word}"', "id": row_id}).fetchone() is not None
 
 
 def _drop_index(connection: sqlite3.Connection, table: str) -> None:

@@ -35,7 +35,8 @@ SELECT {MESSAGE_COLUMNS}, payload FROM pending_messages LEFT JOIN message_payloa
 """
 REPLAYABLE = """
 SELECT id, session_id FROM pending_messages
-WHERE has_payload AND state IN ('done', 'skipped', 'failed') AND (reason IS NULL OR reason NOT IN ('private'))
+WHERE has_payload AND state NOT IN ('pending', 'processing')
+  AND (coalesce(reason, '') <> 'noise' OR :ids IS NOT NULL OR :state IS NOT NULL)
   AND (:ids IS NULL OR id IN (SELECT value FROM json_each(:ids)))
   AND (:state IS NULL OR state = :state) AND (:session IS NULL OR session_id = :session)
   AND (:project IS NULL OR project = :project)
@@ -51,7 +52,7 @@ CO_SOURCE_STATEMENTS = tuple(CO_SOURCES.format(table=table) for table in ("obser
 REPLAY = """
 UPDATE pending_messages SET state = 'pending', reason = NULL, error = NULL, attempts = 0, crashes = 0,
     replays = replays + 1, not_before_epoch = 0, finished_at_epoch = NULL
-WHERE id IN (SELECT value FROM json_each(:ids)) AND state IN ('done', 'skipped', 'failed') AND has_payload
+WHERE id IN (SELECT value FROM json_each(:ids)) AND state NOT IN ('pending', 'processing') AND has_payload
 """
 REPLAY_DUE = """
 UPDATE sessions SET due_at_epoch = :now WHERE session_id IN (
@@ -124,7 +125,8 @@ def replay(tx: Tx, selection: Selection, *, dry_run: bool, now: int) -> list[int
     """Put finished messages back into the queue; their ids. What they make then replaces what they made before.
 
     Messages that made an observation together come back together, or the new one would hold less than the old. Those
-    whose payload retention dropped can't come back. Raises `InvalidInput` when nothing is selected by.
+    whose payload retention dropped can't come back; noise does only by id or state. Raises `InvalidInput` when nothing
+    is selected by.
     """
     if selection == Selection():
         raise InvalidInput("say which messages: ids, state, session, project, since or until", field="ids")

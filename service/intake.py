@@ -15,7 +15,7 @@ from service.clock import epoch_ms
 from service.database import Tx
 from service.errors import InvalidInput
 from service.models import MessageType, Session
-from service.noise import is_bookkeeping, read_subject
+from service.noise import file_read, is_bookkeeping
 from service.pending import FlushPolicy, NewMessage
 from service.projects import ProjectRef
 from service.protocol import is_ours, is_protocol
@@ -28,6 +28,9 @@ SAME_PAYLOAD_MS = 30_000
 """Without ids of the client's, the same payload within this time is the same event (semantics: Identity)."""
 ID_LIMIT = 512
 """Characters of an id; a longer one is refused, it is no id."""
+CHARACTERS_PER_TOKEN = 4
+EVENT_TOKENS = 1_200
+"""What an event counts in a batch at most: a longer one is shown to a model by its head and tail."""
 PATH_LIMIT = 4_096
 PROMPT_LIMIT = 64_000
 """Characters of a stored prompt."""
@@ -147,7 +150,7 @@ def prepare(payload: Any, size: int, envelope: Envelope, house: House, *, now: i
         payload_bytes=size,
         text=text[:PROMPT_LIMIT],
         tool_name=tool_name,
-        subject=read_subject(tool_name or "", tool_input) if hook_event == "PostToolUse" else None,
+        subject=file_read(tool_name, tool_input) if hook_event == "PostToolUse" else None,
         client_prompt_id=_optional_id(clean, "prompt_id"),
         agent_id=_optional_id(clean, "agent_id"),
         noise=kind is Kind.TOOL and tool_name is not None and is_bookkeeping(tool_name, tool_input, house.skip_tools),
@@ -180,7 +183,7 @@ def accept(tx: Tx, event: Event, policy: FlushPolicy, *, now: int) -> Receipt:
         case Kind.TOOL:
             return _accept_tool(tx, event, event_key, project, policy, now)
         case Kind.SUMMARY:
-            return _accept_summary(tx, event, event_key, project, now)
+            return _accept_summary(tx, event, event_key, project, policy, now)
 
 
 def _leaves_nothing(tx: Tx, event: Event, policy: FlushPolicy, now: int) -> bool:
@@ -216,15 +219,15 @@ def _accept_tool(tx: Tx, event: Event, event_key: str, project: str, policy: Flu
     return Receipt(status="queued", event_key=event_key, message_id=message_id)
 
 
-def _accept_summary(tx: Tx, event: Event, event_key: str, project: str, now: int) -> Receipt:
+def _accept_summary(tx: Tx, event: Event, event_key: str, project: str, policy: FlushPolicy, now: int) -> Receipt:
     if event.hook_event == "SessionEnd":
         sessions.close(tx, event.session_id, at=event.captured_at)
-    pending.due_if_waiting(tx, event.session_id, now=now)
     if not sessions.take_new(tx, event.session_id):
+        pending.due_if_waiting(tx, event.session_id, now=now)
         return Receipt(status="skipped", event_key=event_key, reason="ignored")
     message = _message(event, event_key, project, MessageType.SUMMARY, noise=False)
     message_id = pending.enqueue(tx, message, now=now)
-    pending.due_now(tx, event.session_id, now=now)
+    pending.due_after_stop(tx, event.session_id, policy, now=now)
     return Receipt(status="queued", event_key=event_key, message_id=message_id)
 
 
@@ -237,7 +240,7 @@ def _message(event: Event, event_key: str, project: str, message_type: MessageTy
         hook_event=event.hook_event,
         payload=event.payload,
         payload_bytes=event.payload_bytes,
-        tokens=len(event.payload) // 4,
+        tokens=min(len(event.payload) // CHARACTERS_PER_TOKEN, EVENT_TOKENS),
         captured_at=event.captured_at,
         tool_name=event.tool_name,
         subject=event.subject,

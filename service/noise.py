@@ -1,6 +1,5 @@
 """Which tool events say nothing worth compressing: bookkeeping, bare listings, and reading the same thing again."""
 
-import hashlib
 import re
 from typing import Any
 
@@ -21,13 +20,10 @@ def is_bookkeeping(tool_name: str, tool_input: dict[str, Any], skip_tools: froze
     return tool_name == "Bash" and isinstance(command, str) and _lists_only(command)
 
 
-def read_subject(tool_name: str, tool_input: dict[str, Any]) -> str | None:
-    """What a Read read: the file and the range; None for other tools."""
+def file_read(tool_name: str | None, tool_input: dict[str, Any]) -> str | None:
+    """The file that a Read read; None for other tools. Reading it again, whatever the range, is noise."""
     path = tool_input.get("file_path")
-    if tool_name != "Read" or not isinstance(path, str):
-        return None
-    part = f"{path}\0{tool_input.get('offset')}\0{tool_input.get('limit')}\0{tool_input.get('pages')}"
-    return "read:" + hashlib.sha256(part.encode("utf-8", "replace")).hexdigest()[:16]
+    return path if tool_name == "Read" and isinstance(path, str) else None
 
 
 def _lists_only(command: str) -> bool:

@@ -53,6 +53,10 @@ SELECT count(*) AS events, coalesce(sum(tokens), 0) AS tokens, min(created_at_ep
        coalesce(max(message_type = 'summary'), 0) AS closes
 FROM pending_messages WHERE session_id = :session_id AND state = 'pending'
 """
+WAITING_EVENTS = """
+SELECT count(*) FROM pending_messages
+WHERE session_id = :session_id AND state = 'pending' AND message_type = 'observation'
+"""
 HAS_WAITING = "SELECT 1 FROM pending_messages WHERE session_id = :session_id AND state = 'pending' LIMIT 1"
 SET_DUE = "UPDATE sessions SET due_at_epoch = :due WHERE session_id = :session_id"
 PULL_DUE = """
@@ -85,7 +89,7 @@ SELECT min(not_before_epoch) FROM pending_messages WHERE session_id = :session_i
 CLAIM = f"""
 UPDATE pending_messages
 SET state = 'processing', claim_no = claim_no + 1, claimed_by = :worker, lease_until_epoch = :until
-WHERE state = 'pending' AND id IN (SELECT value FROM json_each(:ids))
+WHERE state = 'pending' AND session_id = :session_id AND id IN (SELECT value FROM json_each(:ids))
 RETURNING {COLUMNS}
 """
 EXTEND = """
@@ -212,6 +216,12 @@ def due_after_prompt(tx: Tx, session_id: str, policy: FlushPolicy, *, now: int) 
         due_if_waiting(tx, session_id, now=now)
 
 
+def due_after_stop(tx: Tx, session_id: str, policy: FlushPolicy, *, now: int) -> None:
+    """A turn that left events is due now. Where the summary would be a model call of its own, it waits to share one."""
+    alone = not policy.by_turn and tx.value(WAITING_EVENTS, {"session_id": session_id}) == 0
+    tx.run(PULL_DUE, {"session_id": session_id, "due": now + policy.wait_ms if alone else now})
+
+
 def due_if_waiting(tx: Tx, session_id: str, *, now: int) -> None:
     """The turn has ended: what waits of it is due."""
     if tx.one(HAS_WAITING, {"session_id": session_id}) is not None:
@@ -252,7 +262,7 @@ def claim(
     while (session_id := tx.value(PICK_SESSION, {"now": now, "held": _json(held)})) is not None:
         rows = tx.all(CANDIDATES, {"session_id": session_id, "now": now, "limit": limit})
         if ids := _batch_of(rows, policy, limit):
-            params = {"ids": _json(ids), "worker": worker, "until": now + lease_ms}
+            params = {"session_id": session_id, "ids": _json(ids), "worker": worker, "until": now + lease_ms}
             payloads = {row["message_id"]: row["payload"] for row in tx.all(PAYLOADS, params)}
             claimed = [_message(row, payloads.get(row["id"], "{}")) for row in tx.all(CLAIM, params)]
             _set_next_due(tx, session_id, policy, now=now)
@@ -271,7 +281,7 @@ def _batch_of(rows: Sequence[Row], policy: FlushPolicy, limit: int) -> list[int]
         if ids and (alone or full or (not policy.by_turn and tokens > policy.batch_tokens)):
             break
         ids.append(row["id"])
-        if alone or row["message_type"] == MessageType.SUMMARY:
+        if alone or (policy.by_turn and row["message_type"] == MessageType.SUMMARY):
             break
     return ids
 

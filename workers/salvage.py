@@ -10,7 +10,7 @@ from typing import Any
 from workers.prompts import SUMMARY_FIELDS
 
 _MAX_NESTING = 4
-_MAX_STARTS = 400
+_MAX_STARTS = 100
 """How many opening braces of a text are tried: bounds the work on a hostile answer."""
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from service import liveness
 from service.completion import Terms
 from service.core import Core
+from service.intake import CHARACTERS_PER_TOKEN
 from service.settings import Settings
 from workers import loop
 from workers.compressors.protocol import Compressor
@@ -96,5 +97,8 @@ def make_compressor(settings: Settings) -> Compressor:
     from workers.compressors.anthropic import AnthropicCompressor
 
     return AnthropicCompressor(
-        api_key=settings.anthropic_api_key, base_url=settings.anthropic_base_url, model=settings.model
+        api_key=settings.anthropic_api_key,
+        base_url=settings.anthropic_base_url,
+        model=settings.model,
+        cap_chars=settings.batch_tokens * CHARACTERS_PER_TOKEN,
     )

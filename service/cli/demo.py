@@ -19,7 +19,7 @@ from service.cli.output import complain, print_line, print_table
 
 if TYPE_CHECKING:
     from service.core import Core
-    from service.search import SearchAnswer
+    from service.searching.request import SearchAnswer
     from service.settings import Configuration
 
 START_WITHIN_S = 30.0
@@ -122,8 +122,10 @@ def _show(configuration: "Configuration", project: Path) -> None:
 
 async def _remembered(core: "Core") -> tuple[list[dict[str, Any]], list[dict[str, Any]], "SearchAnswer"]:
     from service import demo as bundled
-    from service import observations, search
+    from service import observations
     from service.cli.queue import until_drained
+    from service.search import search
+    from service.searching.request import search_query
 
     if (reason := await until_drained(core, timeout_s=DRAIN_WITHIN_S)) is not None:
         complain(reason)
@@ -131,7 +133,7 @@ async def _remembered(core: "Core") -> tuple[list[dict[str, Any]], list[dict[str
     async with core.database.reader() as reader:
         _, rows = await observations.newest(reader, project=None, limit=ROWS, offset=0)
         _, summaries = await observations.newest_summaries(reader, project=None, limit=ROWS, offset=0)
-        answer = await search.search(reader, search.search_query({"query": bundled.QUESTION, "limit": HITS}))
+        answer = await search(reader, search_query({"query": bundled.QUESTION, "limit": HITS}))
         return rows, summaries, answer
 
 

@@ -16,8 +16,6 @@ from service.cli.output import Json, local_time, print_json, print_line, print_t
 if TYPE_CHECKING:
     from service.settings import Configuration
 
-PRIVATE_FOLDER = 0o700
-PRIVATE_FILE = 0o600
 ACCESS_OF_OTHERS = 0o077
 PROBLEMS_SHOWN = 5
 INTEGRITY = (
@@ -40,7 +38,7 @@ class Finding:
 def doctor(
     *, fix: Annotated[bool, typer.Option("--fix", help="Repair what is safe to repair.")] = False, as_json: Json = False
 ) -> None:
-    """Check the data folder, the database, the text index, the spool and the service. Exits 1 when something is wrong."""
+    """Check the data folder, database, text index, spool and service; exits 1 when something is wrong."""
     from service.settings import load
 
     configuration = load()
@@ -67,6 +65,8 @@ def _word(finding: Finding) -> str:
 
 
 def _check_permissions(configuration: "Configuration", *, fix: bool) -> Iterator[Finding]:
+    from service.private_files import PRIVATE_FILE, PRIVATE_FOLDER
+
     home = configuration.home
     if not home.is_dir():
         yield Finding(check="data folder", ok=True, message=f"{home} is not there yet; the first start makes it")

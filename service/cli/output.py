@@ -22,20 +22,22 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, tit
     """Cells are plain text; what a terminal would obey in them is made visible."""
     from rich import box
 
-    _print(columns, rows, title=title, box=box.SIMPLE_HEAD, pad_edge=False)
+    _print(columns, rows, title=title, box=box.SIMPLE_HEAD)
 
 
 def print_pairs(rows: Iterable[tuple[str, object]], *, title: str | None = None) -> None:
     """Names and their values, a line or more each."""
-    _print(("", ""), rows, title=title, box=None, pad_edge=False, show_header=False)
+    _print(("", ""), rows, title=title, box=None, show_header=False)
 
 
-def _print(columns: Sequence[str], rows: Iterable[Sequence[object]], **form: Any) -> None:
+def _print(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None, **form: Any) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(*columns, title_justify="left", **form)
+    if title is not None:  # not the table's own, which breaks lines at the width of the rows
+        print_line(title)
+    table = Table(*columns, pad_edge=False, **form)
     for row in rows:
         table.add_row(*(Text("" if cell is None else printable(cell)) for cell in row))
     Console(width=None if sys.stdout.isatty() else WIDTH_OF_A_PIPE, highlight=False).print(table)

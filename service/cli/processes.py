@@ -24,8 +24,6 @@ END_WITHIN_S = 35.0
 """The service ends within 30 s of a SIGTERM; what is left over is for a busy machine."""
 LOOK_AGAIN_S = 0.02
 LOG_LINES = 15
-PRIVATE_FOLDER = 0o700
-PRIVATE_FILE = 0o600
 
 
 def serve(
@@ -106,7 +104,6 @@ def up(*, as_json: Json = False) -> None:
     from service.settings import load
 
     configuration = load()
-    make_folder(configuration.home, configuration.run)
     process = None if live.find(configuration) else _start(configuration.home)
     readiness = live.Readiness(ready=False)
     deadline = time.monotonic() + READY_WITHIN_S
@@ -149,13 +146,6 @@ def down(*, as_json: Json = False) -> None:
         print_line("it was not running" if signalled is None else f"stopped, pid was {signalled}")
 
 
-def make_folder(home: Path, folder: Path) -> Path:
-    """A folder of the data folder, both private."""
-    for each in (home, folder):
-        each.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
-    return folder
-
-
 def log_file(home: Path) -> Path:
     """Where a service in the background leaves what it prints; its log proper is beside it."""
     return home / "logs" / "serve.out"
@@ -163,7 +153,10 @@ def log_file(home: Path) -> Path:
 
 def _start(home: Path) -> subprocess.Popen[bytes]:
     """In a session of its own, so that it outlives the terminal, and isolated from the folder it was started in."""
-    make_folder(home, home / "logs")
+    from service.private_files import PRIVATE_FILE, make_folder
+
+    make_folder(home)
+    make_folder(log_file(home).parent)
     output = os.open(log_file(home), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, PRIVATE_FILE)
     try:
         return subprocess.Popen(

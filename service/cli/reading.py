@@ -13,7 +13,7 @@ from service.cli.queue import with_core
 if TYPE_CHECKING:
     from service.core import Core
     from service.database import Reader
-    from service.search import SearchAnswer
+    from service.searching.request import SearchAnswer
 
 ID_DIGITS = 18
 PREFIXES = {"observation": "", "summary": "S", "prompt": "P"}
@@ -74,11 +74,12 @@ async def _search(
     core: "Core", given: dict[str, str | int | None], project: str | None, folder: str | None
 ) -> "SearchAnswer":
     """In the named project, else the folder's, else everywhere."""
-    from service import search as searching
+    from service.search import search as find
+    from service.searching.request import search_query
 
     async with core.database.reader() as reader:
         chosen = project if folder is None else await _project_of(reader, folder)
-        return await searching.search(reader, searching.search_query({**given, "project": chosen}))
+        return await find(reader, search_query({**given, "project": chosen}))
 
 
 async def _project_of(reader: "Reader", folder: str) -> str:

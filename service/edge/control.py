@@ -82,7 +82,8 @@ async def change_settings(call: Call[Nothing, SettingsChange]) -> object:
     edge = call.edge
     before = edge.core.configuration
     changed = settings_file.change(before, call.body.root)
-    edge.core.configuration = after = settings_file.read_again(before)
+    after = settings_file.read_again(before)
+    edge.core.reconfigure(after)
     await edge.core.database.write(lambda tx: providers.resume(tx, now=now_ms()))
     edge.restart.set()
     return {

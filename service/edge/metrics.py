@@ -66,8 +66,8 @@ def _of_process(core: Any, traffic: Traffic) -> Iterator[Family]:
     latency = core.HistogramMetricFamily(
         "gapless_request_seconds", "Time until an answer began.", labels=["method", "status"]
     )
-    for (method, status), latencies in traffic.requests.items():
-        latency.add_metric([method, str(status)], _buckets(latencies), sum_value=latencies.total_s)
+    for (method, code), latencies in traffic.requests.items():
+        latency.add_metric([method, str(code)], _buckets(latencies), sum_value=latencies.total_s)
     yield latency
 
 

@@ -124,11 +124,11 @@ class Resource:
 
 
 def routes(edge: "Edge", operations: Iterable[Operation[Any, Any]]) -> list[Route]:
-    """One route a path, in the operations' order."""
+    """One route a path, in the operations' order, but a name before an id: `/batch` is no observation."""
     by_path: dict[str, list[Operation[Any, Any]]] = {}
     for operation in operations:
         by_path.setdefault(operation.path, []).append(operation)
-    return [Route(path, Resource(edge, group)) for path, group in by_path.items()]
+    return [Route(path, Resource(edge, by_path[path])) for path in sorted(by_path, key=lambda path: "{" in path)]
 
 
 def names(model: type[BaseModel]) -> dict[str, object]:

@@ -5,7 +5,6 @@ from typing import Literal
 
 from starlette.responses import Response
 
-from service import search as searches
 from service.edge.operations import Call, Nothing, Parameters
 from service.edge.parameters import Limit, Offset, Text
 from service.searching.request import DEFAULT_LIMIT, search_query
@@ -33,6 +32,8 @@ class SearchParameters(Parameters):
 
 
 async def search(call: Call[SearchParameters, Nothing]) -> object:
+    from service import search as searches
+
     given = call.query.model_dump(exclude={"all_projects", "cwd", "format"})
     if call.query.all_projects:
         given["project"] = None

@@ -98,6 +98,7 @@ async def serve(app: ASGIApp, sockets: list[socket.socket], *, stop: asyncio.Eve
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         backlog=BACKLOG,
         timeout_keep_alive=IDLE_CONNECTION_S,
         timeout_graceful_shutdown=FINISH_S,

@@ -122,12 +122,14 @@ async def test_a_forgotten_summary_is_asked_for_once_alone_and_its_call_is_count
 ) -> None:
     api.script(called({"observations": [FOUND]}), Scripted(body=message(tool_use(SUMMARY, "record_summary"))))
 
-    compressed = await compressor.compress(make_batch(make_message(1), make_stop(2)), strict=False)
+    long = make_message(1, payload={"tool_response": "many words " * 9_000})
+    compressed = await compressor.compress(make_batch(long, make_stop(2)), strict=False)
 
     assert [o.title for o in compressed.observations] == ["Retry loop ends"]
     assert compressed.summary
     assert (compressed.summary.completed, compressed.summary.message_ids) == ("The loop ends", (2,))
     assert compressed.usage == Usage(calls=2, input_tokens=2000, output_tokens=400)
+    assert len(api.requests[1].content) < len(api.requests[0].content) / 2
     assert api.requests[1].tool["name"] == api.requests[1].body["tool_choice"]["name"] == "record_summary"
 
 
@@ -169,30 +171,27 @@ async def test_a_cut_connection_is_tried_again_at_once_and_only_once(
 async def test_a_hanging_provider_is_left_after_the_timeout_and_not_tried_again(
     api: MessagesApi, make_compressor: Callable[..., AnthropicCompressor]
 ) -> None:
-    compressor = make_compressor(timeout_s=0.3)
-    await compressor.compress(make_batch(), strict=False)
+    compressor = make_compressor(timeout_s=0.4)
     api.script(Scripted(hang=True))
-    started = asyncio.get_running_loop().time()
 
-    with pytest.raises(ProviderPaused) as paused:
+    with pytest.raises(ProviderPaused, match=r"within 0\.4 s") as paused:
         await compressor.compress(make_batch(), strict=False)
 
-    assert (paused.value.reason, paused.value.calls, len(api.requests)) == ("unreachable", 1, 2)
-    assert asyncio.get_running_loop().time() - started < 2
+    assert (paused.value.reason, paused.value.calls, len(api.requests)) == ("unreachable", 1, 1)
 
 
 async def test_a_slow_summary_shares_the_time_of_its_batch(
     api: MessagesApi, make_compressor: Callable[..., AnthropicCompressor]
 ) -> None:
-    compressor = make_compressor(timeout_s=0.6)
-    await compressor.compress(make_batch(), strict=False)
-    api.script(Scripted(delay_s=0.3, body=called({"observations": [FOUND]}).body), Scripted(hang=True))
+    await make_compressor().compress(make_batch(), strict=False)  # loads the SDK, outside the time that counts
+    compressor = make_compressor(timeout_s=1.6)
+    api.script(Scripted(delay_s=1.2, body=called({"observations": [FOUND]}).body), Scripted(hang=True))
     started = asyncio.get_running_loop().time()
 
     compressed = await compressor.compress(make_batch(make_message(), make_stop()), strict=False)
 
     assert compressed.observations
-    assert asyncio.get_running_loop().time() - started < 1.5
+    assert asyncio.get_running_loop().time() - started < 2.4
 
 
 async def test_nobody_listening_pauses_as_unreachable_and_spends_nothing(
@@ -214,6 +213,10 @@ async def test_nobody_listening_pauses_as_unreachable_and_spends_nothing(
         ("base_url", "localhost:8080", "settings"),
         ("base_url", "http://", "settings"),
         ("base_url", "http://127.0.0.1:port", "settings"),
+        ("base_url", "http://999.1.1.1", "settings"),
+        ("base_url", "http://half\ud800", "settings"),
+        ("model", "", "settings"),
+        ("model", "half\ud800", "settings"),
     ],
 )
 async def test_an_unusable_setting_pauses_until_it_is_changed_without_any_request(

@@ -163,7 +163,7 @@ def test_a_short_quota_notice_pauses_the_provider(words: str) -> None:
         "I have reached the end of the context limit and can't go on with the whole text.",
         "Fixed the handling of exceeded quotas. The credit limit reached case is now tested.",
         "The session looks at billing code; the balance was too low in the fixture.",
-        "Your changes look fine. " * 30 + "You've hit your limit.",
+        "All of this is in order. " * 30 + "You've hit your limit.",
     ],
 )
 def test_prose_that_only_speaks_of_limits_is_malformed_and_pauses_nothing(words: str) -> None:
@@ -378,3 +378,11 @@ def test_the_summary_asked_for_alone_is_read_from_the_answers_top(tool_input: ob
 def test_deep_or_endless_json_is_refused_in_bounded_time(hostile: str) -> None:
     with pytest.raises(BadAnswer):
         read(text=hostile)
+
+
+def test_a_tool_input_nested_without_end_is_refused() -> None:
+    nested: dict[str, Any] = {}
+    for _ in range(10_000):
+        nested = {"a": nested}
+    with pytest.raises(BadAnswer):
+        read(nested)

@@ -69,7 +69,9 @@ def test_base64_is_named_and_not_sent() -> None:
 
 
 def test_what_utf8_can_not_carry_is_replaced() -> None:
-    shown = content(make_message(payload={"tool_response": {"k\ud800": "v\udfff\0"}}), prompts=(make_prompt("\ud83d"),))
+    shown = content(
+        make_message(payload={"tool_response": {"k\ud800": "v\udfff\0"}}), prompts=(make_prompt("\ud83d\0"),)
+    )
     shown.encode()
     assert "\0" not in shown
 

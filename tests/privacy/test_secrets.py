@@ -42,6 +42,10 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJ"
         ("Authorization: Basic dXNlcjpwYXNz", "dXNlcjpwYXNz"),
         ("curl -s -u user:s3cr3t https://x", "s3cr3t"),
         ("mysql -u root -pSecret1 db", "Secret1"),
+        ("mysqldump -pSecret1 db", "Secret1"),
+        ("<password>swordfish</password>", "swordfish"),
+        ("ALTER USER x WITH PASSWORD 'hunter2';", "hunter2"),
+        ("Endpoint=x;SharedAccessKey=abcd1234=;", "abcd1234"),
         ("sshpass -p Hidden ssh a", "Hidden"),
         ("machine h login me password foo9bar", "foo9bar"),
         ("x-api-key: abcdef", "abcdef"),
@@ -96,6 +100,9 @@ def test_a_secret_is_replaced_by_a_placeholder(text: str, secret: str) -> None:
         "--- PASS: TestFoo/7_cases (0.00s)",
         "PWD=/root/x",
         "author: me2",
+        "bypass=true1",
+        "<password>${env.PASS}</password>",
+        "log in with password authentication",
         "max_tokens: 4096",
         '"password": {"type": "string"}',
         '"password": "Password is required"',
@@ -135,6 +142,15 @@ def test_a_field_whose_name_says_secret_is_redacted_as_a_whole() -> None:
         "auth": "basic",
     }
     assert redact_payload(payload) == expected
+
+
+def test_a_token_after_an_escaped_line_end_is_seen_in_raw_bytes() -> None:
+    assert may_hold_secret(json.dumps(f"x\nghp_{LETTERS}").encode())
+
+
+def test_a_value_in_which_a_secret_was_replaced_stays() -> None:
+    text = 'password="a [secret:token] b"'
+    assert redact_text(text) == text
 
 
 @pytest.mark.parametrize("name", ["password", "DB_PASSWORD", "apiKey", "x-api-key", "access_token", "client_secret"])

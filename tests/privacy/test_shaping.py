@@ -82,6 +82,10 @@ def test_secrets_and_private_parts_are_removed_in_one_go() -> None:
     assert stored(payload) == {"tool_input": expected}
 
 
+def test_the_name_of_a_field_is_enough_to_redact_it() -> None:
+    assert stored({"tool_input": {"password": "swordfish"}}) == {"tool_input": {"password": "[secret:password]"}}
+
+
 def test_a_secret_in_a_key_is_redacted() -> None:
     assert stored({"AKIAIOSFODNN7EXAMPLE": 1}) == {"[secret:aws-key]": 1}
 

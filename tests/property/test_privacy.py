@@ -26,10 +26,10 @@ TAG_PIECES = [
     "\\u003c",
 ]
 SECRET_PIECES = [
-    "password", "PASSWORD", "api_key", "token", "secret", "auth", "Authorization: Bearer ", "curl -u a:", "mysql -p", "//u:",
-    "@", "=", ": ", " = ", '"', "'", "\\", "\n", ",", "hunter2", "Zx9!fake", "$X", "(", "[", "]", "[secret:password]", "--",
-    "AKIAIOSFODNN7EXAMPLE", "ghp_" + "a" * 36, "sk-" + "b1" * 12, "eyJhbGciOi.eyJzdWIi.abc", "-----BEGIN PRIVATE KEY-----",
-    "-----END PRIVATE KEY-----", "A" * 40, "İ", "é",
+    "password", "PASSWORD", "api_key", "token", "secret", "auth", "Authorization: Bearer ", "curl -u a:", "mysql -p",
+    "//u:", "@", "=", ": ", " = ", '"', "'", "\\", "\n", ",", "hunter2", "Zx9!fake", "$X", "(", "[", "]", "--", "İ",
+    "[secret:password]", "AKIAIOSFODNN7EXAMPLE", "ghp_" + "a" * 36, "sk-" + "b1" * 12, "eyJhbGciOi.eyJzdWIi.abc",
+    "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", "A" * 40,
 ]  # fmt: skip
 
 tagged = st.lists(st.sampled_from(TAG_PIECES) | st.text(max_size=3), max_size=14).map("".join)

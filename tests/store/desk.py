@@ -72,9 +72,7 @@ class Desk:
 
     async def complete(self, batch: Batch, compressed: Compressed, *, window_ms: float = 30_000) -> completion.Stored:
         return await self.core.database.write(
-            lambda tx: completion.complete(
-                tx, batch, compressed, provider="rules", window_ms=window_ms, now=now_ms()
-            )
+            lambda tx: completion.complete(tx, batch, compressed, provider="rules", window_ms=window_ms, now=now_ms())
         )
 
     async def work_off(self, answer: Answer) -> int:

@@ -64,9 +64,7 @@ async def test_a_stop_is_told_from_another_by_prompt_agent_and_words(desk: Desk)
     assert (await desk.stop(**stop, at_ms=60_000)).status == "duplicate"
     second = await desk.stop(**{**stop, "last_assistant_message": "done as well"}, at_ms=2)
     assert first.message_id != second.message_id
-    subagents = [
-        await desk.stop(event="SubagentStop", agent_id=agent, **stop, at_ms=3) for agent in ("a1", "a2", "a1")
-    ]
+    subagents = [await desk.stop(event="SubagentStop", agent_id=agent, **stop, at_ms=3) for agent in ("a1", "a2", "a1")]
     assert [r.status for r in subagents] == ["queued", "queued", "duplicate"]
 
 

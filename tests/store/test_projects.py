@@ -10,9 +10,7 @@ from tests.store.desk import Desk
 
 
 async def resolve(desk: Desk, *, fallback: str | None = None, **ref: str) -> str:
-    return await desk.core.database.write(
-        lambda tx: projects.resolve(tx, ProjectRef(**ref), fallback=fallback, now=1)
-    )
+    return await desk.core.database.write(lambda tx: projects.resolve(tx, ProjectRef(**ref), fallback=fallback, now=1))
 
 
 async def test_one_key_is_one_project_whatever_the_name_says(desk: Desk) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from http.client import BAD_REQUEST, FORBIDDEN, INTERNAL_SERVER_ERROR, PAYMENT_REQUIRED
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import tenacity
 
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
 DEFAULT_BASE_URL = "https://api.anthropic.com"
 _TRIES = 2
 """Requests within one question; only a lost connection is tried again at once, everything longer is the queue's."""
+_SUMMARY_SHARE = 4
+"""A forgotten summary is worth a quarter of the text of a full question."""
 _MESSAGE_CHARS = 300
 
 
@@ -59,6 +60,7 @@ class AnthropicCompressor:
 
     async def compress(self, batch: Batch, *, strict: bool) -> Compressed:
         """See `Compressor`. A summary that was due and is missing is asked for once more, alone."""
+        await self._ready()  # loading the SDK is not the provider's time
         deadline = asyncio.get_running_loop().time() + self._timeout_s
         request = observations_request(batch, strict=strict, cap_chars=self._cap_chars)
         reading = read_answer(await self._ask(request, deadline), batch, strict=strict)
@@ -74,7 +76,7 @@ class AnthropicCompressor:
         """`compressed` with the summary it lacks, if one comes now; observations already paid for stay either way."""
         summary: SummaryDraft | None = None
         try:
-            answer = await self._ask(summary_request(batch, cap_chars=self._cap_chars), deadline)
+            answer = await self._ask(summary_request(batch, cap_chars=self._cap_chars // _SUMMARY_SHARE), deadline)
             spent = answer.usage
             summary = read_summary(answer, batch, compressed.observations)
         except ProviderError as error:
@@ -95,7 +97,7 @@ class AnthropicCompressor:
         tries = 0
         try:
             async with asyncio.timeout_at(deadline):
-                async for attempt in _retrying(anthropic.APIConnectionError, anthropic.APITimeoutError):
+                async for attempt in _retrying(anthropic.APIConnectionError):
                     tries = attempt.retry_state.attempt_number
                     with attempt:
                         raw = await client.messages.with_raw_response.create(**self._arguments(request))
@@ -127,50 +129,46 @@ class AnthropicCompressor:
         }
 
     async def _ready(self) -> "anthropic.AsyncAnthropic":
-        """The client, made at first use in a thread: importing the SDK takes about a second."""
-        self._check_settings()
+        """The client, made at first use in a thread: importing the SDK takes about a second.
+
+        An unusable setting pauses instead of stopping the service: capturing goes on meanwhile.
+        """
+        if not re.fullmatch(r"[!-~]+", self._api_key):
+            raise _unusable("There is no usable key for Anthropic.", "GAPLESS_ANTHROPIC_API_KEY to one", reason="auth")
+        if not self._model.strip() or not self._model.isprintable():
+            raise _unusable("There is no usable name of a model.", "GAPLESS_MODEL to one of Anthropic's models")
         async with self._loading:
             if self._client is None:
-                self._client = await asyncio.to_thread(_connect, self._api_key, self._base_url, self._timeout_s)
+                self._client = await asyncio.to_thread(_connect, self._api_key, self._base_url)
         return self._client
 
-    def _check_settings(self) -> None:
-        """Pauses, rather than stops the service: capturing goes on while a setting is wrong."""
-        if not re.fullmatch(r"[!-~]+", self._api_key):
-            raise ProviderPaused(
-                "There is no usable key for Anthropic. Set GAPLESS_ANTHROPIC_API_KEY to a key without spaces, "
-                "or PROVIDER to rules.",
-                reason="auth",
-                until_settings_change=True,
-            )
-        if not re.fullmatch(r"https?://[^/\s]+(/\S*)?", self._base_url) or not _port_is_valid(self._base_url):
-            raise ProviderPaused(
-                f"{self._base_url!r} is no HTTP address. Set GAPLESS_ANTHROPIC_BASE_URL to one, or leave it empty.",
-                reason="settings",
-                until_settings_change=True,
-            )
+
+def _unusable(what: str, setting: str, *, reason: str = "settings") -> ProviderPaused:
+    text = f"{what} Set {setting}, or GAPLESS_PROVIDER to rules."
+    return ProviderPaused(text, reason=reason, until_settings_change=True)
 
 
-def _port_is_valid(url: str) -> bool:
-    try:
-        return urlsplit(url).port != 0
-    except ValueError:
-        return False
-
-
-def _connect(api_key: str, base_url: str, timeout_s: float) -> "anthropic.AsyncAnthropic":
+def _connect(api_key: str, base_url: str) -> "anthropic.AsyncAnthropic":
     import anthropic
+    import httpx2
 
+    try:
+        address = httpx2.URL(base_url)
+    except (httpx2.InvalidURL, UnicodeError):
+        address = httpx2.URL()
+    if address.scheme not in {"http", "https"} or not address.host:
+        raise _unusable("The base URL for Anthropic is no HTTP address.", "GAPLESS_ANTHROPIC_BASE_URL to one")
     # At debug level the SDK logs whole requests, and ANTHROPIC_LOG=debug turns that on at import.
     logging.getLogger("anthropic").setLevel(logging.WARNING)
     client = anthropic.AsyncAnthropic(
         api_key=api_key,
         base_url=base_url,
-        timeout=timeout_s,
+        # Retries and time have one owner each: the queue (but for `_TRIES`), and the deadline of a compression.
         max_retries=0,
+        timeout=None,
         open_telemetry=False,
         # A redirect would carry the payload to a host that nobody configured.
-        http_client=anthropic.DefaultAsyncHttpxClient(timeout=timeout_s, trust_env=False, follow_redirects=False),
+        http_client=anthropic.DefaultAsyncHttpxClient(timeout=None, trust_env=False, follow_redirects=False),
     )
     # The SDK fills these from ANTHROPIC_CUSTOM_HEADERS and has no argument that says no.
     client._custom_headers = {}  # noqa: SLF001
@@ -178,9 +176,9 @@ def _connect(api_key: str, base_url: str, timeout_s: float) -> "anthropic.AsyncA
     return client
 
 
-def _retrying(lost: type[Exception], timed_out: type[Exception]) -> tenacity.AsyncRetrying:
+def _retrying(lost: type[Exception]) -> tenacity.AsyncRetrying:
     return tenacity.AsyncRetrying(
-        retry=tenacity.retry_if_exception(lambda error: isinstance(error, lost) and not isinstance(error, timed_out)),
+        retry=tenacity.retry_if_exception_type(lost),
         stop=tenacity.stop_after_attempt(_TRIES),
         wait=tenacity.wait_random(0.05, 0.25),
         reraise=True,

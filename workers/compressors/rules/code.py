@@ -23,7 +23,22 @@ _IDENTIFIER = re.compile(r"\b[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)?
 _COMPOUND = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]|[a-z0-9]_[a-z0-9]|[A-Z][A-Z0-9]*_[A-Z0-9]")
 _DIRECTIVE = re.compile(r"^(?:nolint|noqa|eslint|type:|go:|pragma|prettier|ts-|@ts|[-=*_#]{3,}$)")
 PROSE_SUFFIXES = (".md", ".mdx", ".rst", ".txt", ".adoc")
-_HASH_LANGUAGES = (".py", ".sh", ".bash", ".zsh", ".rb", ".toml", ".yml", ".yaml", ".pl", ".r", ".tf", ".mk", ".cfg", ".ini")
+_HASH_LANGUAGES = (
+    ".py",
+    ".sh",
+    ".bash",
+    ".zsh",
+    ".rb",
+    ".toml",
+    ".yml",
+    ".yaml",
+    ".pl",
+    ".r",
+    ".tf",
+    ".mk",
+    ".cfg",
+    ".ini",
+)
 
 
 def is_prose(path: str) -> bool:

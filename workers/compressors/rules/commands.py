@@ -33,7 +33,9 @@ _KINDS: tuple[tuple[Work, re.Pattern[str]], ...] = tuple(
         (
             Work.TEST,
             r"go\s+test\b|(?:python3?\s+-m\s+)?(?:pytest|unittest)\b|cargo\s+(?:test|nextest)|(?:npx\s+)?(?:jest|vitest|mocha|playwright|cypress)\b|rspec\b|phpunit\b"
-            r"|(?:mvn|gradle|\./gradlew)\s.*\btest|dotnet\s+test|swift\s+test|ctest\b|deno\s+test|bats\b|" + _RUNNER + r"\S*test\S*",
+            r"|(?:mvn|gradle|\./gradlew)\s.*\btest|dotnet\s+test|swift\s+test|ctest\b|deno\s+test|bats\b|"
+            + _RUNNER
+            + r"\S*test\S*",
         ),
         (
             Work.LINT,
@@ -52,7 +54,9 @@ _KINDS: tuple[tuple[Work, re.Pattern[str]], ...] = tuple(
             Work.TRIVIAL,
             r"(?:ls|ll|pwd|cd|cat|head|tail|wc|echo|printf|grep|rg|find|fd|which|type|file|stat|tree|sed\s+-n|awk|sort|uniq|cut|tr|jq|date|sleep|true|false|test|\[|export|set|source|env|ps"
             r"|xxd|du|df|diff|mkdir|touch|chmod|git\s+(?:status|log|diff|show|branch|fetch|add|push|pull|stash|checkout|switch|rev-parse|ls-files|ls-tree|remote|config|blame|reflog|worktree|cat-file|merge-base|for-each-ref)"
-            r"|gh\s+(?:pr|issue|run|repo|api)(?:\s+(?:view|list|checks|diff|status|checkout|watch))?|gofmt|go\s+(?:doc|list|env|version|fmt)|" + _RUNNER + r"\S*(?:fmt|format)\S*)\b",
+            r"|gh\s+(?:pr|issue|run|repo|api)(?:\s+(?:view|list|checks|diff|status|checkout|watch))?|gofmt|go\s+(?:doc|list|env|version|fmt)|"
+            + _RUNNER
+            + r"\S*(?:fmt|format)\S*)\b",
         ),
     )
 )
@@ -60,10 +64,15 @@ _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?[^\n]*\n(.*?)\n[ \t]*\1\b", re.D
 _QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'", re.DOTALL)
 _SEPARATOR = re.compile(r"&&|\|\||[;\n|]|\$\(|\\\n")
 _PREFIX = re.compile(r"^(?:\s*(?:[A-Za-z_]\w*=\S*|sudo|time|command|exec|nohup|timeout\s+\S+|then|do|if|!|\()\s+)*")
-_MESSAGE = re.compile(r"(?:^|\s)(?:-[a-zA-Z]*m|--message|--title|-t)(?:\s+|=)(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([^\s\"'$-]\S*))", re.DOTALL)
+_MESSAGE = re.compile(
+    r"(?:^|\s)(?:-[a-zA-Z]*m|--message|--title|-t)(?:\s+|=)(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([^\s\"'$-]\S*))",
+    re.DOTALL,
+)
 _BODY = re.compile(r"\s(?:--body|-b)(?:\s+|=)(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)')", re.DOTALL)
 _TRAILER = re.compile(r"^(?:[A-Z][\w-]*-[Bb]y:|Entire-|Change-Id:|🤖|\W*Generated (?:with|by)\b)")
-_COMMITTED = re.compile(r"^\[(?P<branch>[^\]\n]+?) (?:\([\w-]+\) )?(?P<sha>[0-9a-f]{6,40})\] (?P<subject>.*)$", re.MULTILINE)
+_COMMITTED = re.compile(
+    r"^\[(?P<branch>[^\]\n]+?) (?:\([\w-]+\) )?(?P<sha>[0-9a-f]{6,40})\] (?P<subject>.*)$", re.MULTILINE
+)
 _UNESCAPE = re.compile(r"\\([\"`$\\])")
 
 

@@ -1,14 +1,15 @@
 """The rule-based compressor: a batch in, observations and a summary out, without a model or a network."""
 
+import asyncio
 from collections.abc import Iterator
 
 from service.models import Batch, Compressed, Observation, ObservationDraft, ObservationType
+from workers.compressors.rules.answers import answer_observations
 from workers.compressors.rules.diffs import changes_of
 from workers.compressors.rules.edits import edit_observation, edited_paths
 from workers.compressors.rules.errors import error_observations
-from workers.compressors.rules.history import history_observations
+from workers.compressors.rules.history import COMMIT, history_observations
 from workers.compressors.rules.outcomes import outcome_observations
-from workers.compressors.rules.reading import reading_observations
 from workers.compressors.rules.research import research_observations
 from workers.compressors.rules.summary import summary_of
 from workers.compressors.rules.turns import Turn, turns_of
@@ -20,7 +21,7 @@ class RulesCompressor:
     name = "rules"
 
     async def compress(self, batch: Batch, *, strict: bool) -> Compressed:  # noqa: ARG002 - there is no bad answer here
-        return compress(batch)
+        return await asyncio.to_thread(compress, batch)  # a long turn takes tenths of a second
 
     async def close(self) -> None:
         """Nothing is held."""
@@ -37,22 +38,21 @@ def compress(batch: Batch) -> Compressed:
 def _observations(turn: Turn, root: str, earlier: tuple[Observation, ...]) -> Iterator[ObservationDraft]:
     changes = changes_of(turn.uses)
     edited = edited_paths(changes, root)
-    outcomes = outcome_observations(turn, edited, earlier)
+    outcomes = outcome_observations(turn, root, earlier)
     commits = list(history_observations(turn, edited))
-    evidence = _evidence(outcomes, commits)
+    mended = {path for draft in outcomes if draft.type == ObservationType.BUGFIX for path in draft.files_modified}
+    kind = _kind_by_commit(commits)
     for change in changes:
-        if draft := edit_observation(change, root, evidence):
+        if draft := edit_observation(change, root, mended=mended, kind=kind):
             yield draft
     yield from outcomes
     yield from commits
     yield from research_observations(turn)
     yield from error_observations(turn)
-    yield from reading_observations(turn, root, edited)
+    yield from answer_observations(turn)
 
 
-def _evidence(outcomes: list[ObservationDraft], commits: list[ObservationDraft]) -> ObservationType | None:
-    """What the turn's checks prove or its commit says about its edits."""
-    if any(draft.type == ObservationType.BUGFIX for draft in outcomes):
-        return ObservationType.BUGFIX
-    kinds = {draft.type for draft in commits if "commit" in draft.concepts}
+def _kind_by_commit(drafts: list[ObservationDraft]) -> ObservationType | None:
+    """What the turn's commits, when they agree, call its edits."""
+    kinds = {draft.type for draft in drafts if COMMIT in draft.concepts}
     return ObservationType(kinds.pop()) if len(kinds) == 1 else None

@@ -10,6 +10,7 @@ from workers.compressors.rules.turns import ToolUse
 
 EDIT_TOOLS = ("Edit", "Write", "MultiEdit", "NotebookEdit", "apply_patch")
 _PATCH_FILE = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$")
+_CONFLICT_MARK = re.compile(r"^(?:<{7}|={7}|>{7})(?: |$)")
 _PATCH_MOVE = re.compile(r"^\*\*\* Move to: (.+)$")
 
 
@@ -28,7 +29,8 @@ class FileChange:
     tokens: int = 0
 
     def net(self) -> tuple[list[str], list[str]]:
-        """Added and removed lines without those that only moved or were edited twice; blank lines never count."""
+        """Added and removed lines without those that only moved or were edited twice; blank lines and the marks of
+        merge conflicts never count."""
         gone, came = Counter(map(str.strip, self.removed)), Counter(map(str.strip, self.added))
         both = gone & came
         return list(_without(self.added, both)), list(_without(self.removed, both))
@@ -40,7 +42,7 @@ def _without(lines: Iterable[str], spent: Counter[str]) -> Iterator[str]:
         key = line.strip()
         if left[key] > 0:
             left[key] -= 1
-        elif key:
+        elif key and not _CONFLICT_MARK.match(line):
             yield line
 
 

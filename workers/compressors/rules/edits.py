@@ -1,7 +1,7 @@
 """Edits as observations: one a file and turn, with the names and sentences that changed."""
 
 import posixpath
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from service.models import ObservationDraft, ObservationType
 from workers.compressors.rules import code
@@ -29,8 +29,11 @@ _CONCEPT_BY_PATH = (
 )
 
 
-def edit_observation(change: FileChange, root: str, evidence: ObservationType | None) -> ObservationDraft | None:
-    """What one turn changed in one file. `evidence` is what the turn as a whole was, when something proved it."""
+def edit_observation(
+    change: FileChange, root: str, *, mended: Collection[str], kind: ObservationType | None
+) -> ObservationDraft | None:
+    """What one turn changed in one file. `mended` are the paths whose edits made a failing test pass; `kind` is what
+    the turn's commit calls its edits."""
     added, removed = change.net()
     if not (added or removed or change.created or change.deleted):
         return None
@@ -41,7 +44,7 @@ def edit_observation(change: FileChange, root: str, evidence: ObservationType | 
     gone = tuple(name for name in dropped if name not in kept)
     touched = tuple(kept) or code.definitions(change.context)
     return ObservationDraft(
-        type=evidence or _type_of(change, new, gone),
+        type=_type_of(change, new, gone, mended=path in mended, kind=kind),
         title=_title(change, path, new, gone, touched, added),
         subtitle=f"+{len(added)} -{len(removed)} lines",
         narrative=_narrative(added, path),
@@ -53,7 +56,13 @@ def edit_observation(change: FileChange, root: str, evidence: ObservationType | 
     )
 
 
-def _type_of(change: FileChange, new: tuple[str, ...], gone: tuple[str, ...]) -> ObservationType:
+def _type_of(
+    change: FileChange, new: tuple[str, ...], gone: tuple[str, ...], *, mended: bool, kind: ObservationType | None
+) -> ObservationType:
+    if mended and not change.created:
+        return ObservationType.BUGFIX
+    if kind:
+        return kind
     if change.created or (new and not gone):
         return ObservationType.FEATURE
     if new and gone and abs(len(new) - len(gone)) <= 1:
@@ -75,6 +84,8 @@ def _title(
     if change.created:
         return clip(f"New {name}: {', '.join(new[:4])}" if new else f"New file {path}", TITLE_LIMIT)
     parts = []
+    if any(line.startswith("<<<<<<<") for line in change.removed):
+        parts.append("resolve merge conflict")
     if new:
         parts.append("add " + _some(new))
     if gone:
@@ -98,7 +109,9 @@ def _headings_or_lines(added: list[str], path: str) -> Iterator[str]:
 
 def _narrative(added: list[str], path: str) -> str:
     prose = map(plain, added) if code.is_prose(path) else code.comments(added, path)
-    return " ".join(take((text for text in prose if text.count(" ") >= 3), _NARRATIVE_LIMIT, line_limit=_NARRATIVE_LIMIT))
+    return " ".join(
+        take((text for text in prose if text.count(" ") >= 3), _NARRATIVE_LIMIT, line_limit=_NARRATIVE_LIMIT)
+    )
 
 
 def _facts(added: list[str], removed: list[str], gone: tuple[str, ...], path: str) -> tuple[str, ...]:

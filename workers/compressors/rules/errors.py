@@ -11,7 +11,10 @@ from workers.compressors.rules.payload import string
 from workers.compressors.rules.text import clip, one_line, take
 from workers.compressors.rules.turns import ToolUse, Turn
 
-_TELLING = re.compile(r"\b(?:error|fatal|failed|failure|cannot|can't|conflict|denied|not found|no such|unable|invalid|exception|panic|rejected|timed? ?out)\b", re.IGNORECASE)
+_TELLING = re.compile(
+    r"\b(?:error|fatal|failed|failure|cannot|can't|conflict|denied|not found|no such|unable|invalid|exception|panic|rejected|timed? ?out)\b",
+    re.IGNORECASE,
+)
 _HOUSEKEEPING = re.compile(
     r"has not been read yet|String to replace not found|File does not exist|EISDIR|modified since read|user (?:doesn't want|rejected|denied)"
     r"|interrupted by user|Cancelled: parallel|exceeds maximum allowed|was blocked|<tool_use_error>|No such tool|Found \d+ matches",
@@ -35,7 +38,12 @@ def error_observations(turn: Turn) -> Iterator[ObservationDraft]:
 def _error(use: ToolUse) -> ObservationDraft | None:
     command = string(use.input, "command", "url")
     works = works_of(command)
-    if any(work in CHECKS for work in works) or _HOUSEKEEPING.search(use.error) or set(works) <= {Work.TRIVIAL} and "git" not in command:
+    if (
+        any(work in CHECKS for work in works)
+        or _HOUSEKEEPING.search(use.error)
+        or set(works) <= {Work.TRIVIAL}
+        and "git" not in command
+    ):
         return None
     lines = [line for line in _EXIT.sub("", use.error).splitlines() if line.strip()]
     telling = [line for line in lines if _TELLING.search(line)]

@@ -16,14 +16,24 @@ from workers.compressors.rules.payload import string
 from workers.compressors.rules.text import clip, essence, one_line, prose_lines, take
 from workers.compressors.rules.turns import ToolUse, Turn
 
+COMMIT = "commit"
 _BODY_LIMIT = 700
 _TYPE_BY_VERB = (
-    (ObservationType.BUGFIX, re.compile(r"(?:fix(?:e[sd])?|bug|hotfix|correct|prevent|resolve|repair|revert)\b", re.IGNORECASE)),
+    (
+        ObservationType.BUGFIX,
+        re.compile(r"(?:fix(?:e[sd])?|bug|hotfix|correct|prevent|resolve|repair|revert)\b", re.IGNORECASE),
+    ),
     (
         ObservationType.REFACTOR,
-        re.compile(r"(?:refactor|rename|move|extract|simplif|clean|dedup|consolidat|inline|reorgani[sz]|split|restructur)", re.IGNORECASE),
+        re.compile(
+            r"(?:refactor|rename|move|extract|simplif|clean|dedup|consolidat|inline|reorgani[sz]|split|restructur)",
+            re.IGNORECASE,
+        ),
     ),
-    (ObservationType.FEATURE, re.compile(r"(?:feat|add|implement|introduce|support|allow|create|new)\b", re.IGNORECASE)),
+    (
+        ObservationType.FEATURE,
+        re.compile(r"(?:feat|add|implement|introduce|support|allow|create|new)\b", re.IGNORECASE),
+    ),
 )
 _ADDED_PACKAGES = re.compile(
     r"(?:go\s+get|pip3?\s+install|uv\s+add|poetry\s+add|pdm\s+add|cargo\s+(?:add|install)|npm\s+(?:install|i|add)|pnpm\s+(?:install|i|add)|yarn\s+add"
@@ -72,7 +82,7 @@ def _commit(use: ToolUse, command: str, edited: tuple[str, ...]) -> ObservationD
         subtitle=f"commit {where}".rstrip(),
         narrative="" if bullets else essence(words.body, _BODY_LIMIT),
         facts=take(body, _BODY_LIMIT, line_limit=300) if bullets else (),
-        concepts=("commit",),
+        concepts=(COMMIT,),
         files_modified=tuple(path for path in edited if _names_file(command, path)) or edited,
         message_ids=(use.message_id,),
         discovery_tokens=use.tokens,

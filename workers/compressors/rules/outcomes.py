@@ -28,8 +28,12 @@ _WHY = re.compile(
     r"|\b(?:expected|want|got|undefined|cannot|mismatch|no such|unable|fatal)\b",
     re.IGNORECASE,
 )
-_PASSING = re.compile(r"^(?:ok\s|PASS\b|=== RUN|=== PAUSE|=== CONT|\?\s|\s*--- PASS|\d{4}[/-]\d\d[/-]\d\d |\[\w+(?::\w+)*\] \$ )")
-_TEST_NAME = re.compile(r"--- FAIL: (\S+)|^FAILED (\S+)|^\s*[✗✕×] (.+?)(?: \(\d.*)?$|^not ok \d+ -? ?(.+)$", re.MULTILINE)
+_PASSING = re.compile(
+    r"^(?:ok\s|PASS\b|=== RUN|=== PAUSE|=== CONT|\?\s|\s*--- PASS|\d{4}[/-]\d\d[/-]\d\d |\[\w+(?::\w+)*\] \$ )"
+)
+_TEST_NAME = re.compile(
+    r"--- FAIL: (\S+)|^FAILED (\S+)|^\s*[✗✕×] (.+?)(?: \(\d.*)?$|^not ok \d+ -? ?(.+)$", re.MULTILINE
+)
 _PACKAGE_LINE = re.compile(r"^(?:FAIL\s|FAIL$|exit status|Exit code|ok\s|# )")
 _TIMING = re.compile(r" \(\d+(?:\.\d+)?m?s\)")
 
@@ -78,10 +82,14 @@ def _why(output: str) -> tuple[str, ...]:
     lines = [line for line in output.splitlines() if line.strip() and not _PASSING.match(line)]
     telling = [line for line in lines if _WHY.search(line) and not _PACKAGE_LINE.match(line.strip())]
     rest = telling or [line for line in lines if not _PACKAGE_LINE.match(line.strip())][-3:]
-    return take((_TIMING.sub("", one_line(line).removeprefix("--- ")) for line in rest), _LINES_LIMIT, line_limit=_LINE_LIMIT)
+    return take(
+        (_TIMING.sub("", one_line(line).removeprefix("--- ")) for line in rest), _LINES_LIMIT, line_limit=_LINE_LIMIT
+    )
 
 
-def outcome_observations(turn: Turn, edited: tuple[str, ...], earlier: tuple[Observation, ...]) -> list[ObservationDraft]:
+def outcome_observations(
+    turn: Turn, edited: tuple[str, ...], earlier: tuple[Observation, ...]
+) -> list[ObservationDraft]:
     """A failure that a later check of the turn answered, as the fix; one that is still open, as a discovery; and a
     success that answers a failure stored before."""
     open_failures: list[Failure] = []

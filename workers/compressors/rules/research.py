@@ -71,7 +71,9 @@ def _answers(use: ToolUse) -> Iterator[ObservationDraft]:
 
 
 def _described(use: ToolUse, chosen: dict[str, str]) -> list[str]:
-    options = (record(option) for item in items(use.input.get("questions")) for option in items(record(item).get("options")))
+    options = (
+        record(option) for item in items(use.input.get("questions")) for option in items(record(item).get("options"))
+    )
     wanted = set(chosen.values())
     return [string(option, "description") for option in options if string(option, "label") in wanted]
 
@@ -128,7 +130,9 @@ def _reports(turn: Turn) -> Iterator[ObservationDraft]:
         if len(said.text) < _REPORT_SHORT:
             continue
         told.add(said.text.strip()[:400])
-        task = next((use for use in tasks if said.agent_id and record(use.response).get("agentId") == said.agent_id), None)
+        task = next(
+            (use for use in tasks if said.agent_id and record(use.response).get("agentId") == said.agent_id), None
+        )
         yield _report(said, string(task.input, "description") if task else "", [task] if task else [])
     for use in tasks:
         text = text_of(record(use.response).get("content") or use.response)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from service.models import SummaryDraft
+from workers.compressors.rules.answers import is_answer
 from workers.compressors.rules.diffs import EDIT_TOOLS, changes_of
 from workers.compressors.rules.edits import edited_paths
 from workers.compressors.rules.paths import relative
@@ -17,18 +18,51 @@ _REQUEST_LIMIT = 200
 _FIELD_LIMIT = {"completed": 1300, "learned": 1300, "next_steps": 400, "investigated": 500}
 _LINE_LIMIT = 320
 _FILES_READ = 12
+_ANSWER_HEAD_LIMIT = 300
+_SEARCHES_LIMIT = 240
+_PATTERN_MARKS = re.compile(r"[\\^$.*+?()\[\]{}|]+")
 _HEADING = re.compile(r"^\s*(?:#{1,6}\s+\S|\*\*[^*]+\*\*:?\s*$)")
 _SECTION_BY_HEADING = (
-    ("next_steps", re.compile(r"next|remaining|todo|to do|follow[- ]?up|recommend|open question|left to", re.IGNORECASE)),
-    ("learned", re.compile(r"cause|why|finding|learn|insight|problem|issue|analysis|explanation|key|how|concern|trade|observation", re.IGNORECASE)),
-    ("completed", re.compile(r"change|fix|done|complet|implement|added|updated|result|test|modified|created|summary|what i", re.IGNORECASE)),
+    (
+        "next_steps",
+        re.compile(r"next|remaining|todo|to do|follow[- ]?up|recommend|open question|left to", re.IGNORECASE),
+    ),
+    (
+        "learned",
+        re.compile(
+            r"cause|why|finding|learn|insight|problem|issue|analysis|explanation|key|how|concern|trade|observation",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        "completed",
+        re.compile(
+            r"change|fix|done|complet|implement|added|updated|result|test|modified|created|summary|what i",
+            re.IGNORECASE,
+        ),
+    ),
     ("investigated", re.compile(r"investigat|explor|review|looked|check", re.IGNORECASE)),
 )
 _SECTION_BY_SENTENCE = (
-    ("next_steps", re.compile(r"(?:want me to|would you like|should i|shall i|do you want|let me know|next(?: step)?s?\b|remaining|you(?:'ll| will) (?:need|want) to|ready (?:to|for)\b|to do:)", re.IGNORECASE)),
-    ("investigated", re.compile(r"i(?:'ve| have)? (?:looked|reviewed|analy[sz]ed|explored|checked|searched|investigated|examined)\b", re.IGNORECASE)),
+    (
+        "next_steps",
+        re.compile(
+            r"(?:want me to|would you like|should i|shall i|do you want|let me know|next(?: step)?s?\b|remaining|you(?:'ll| will) (?:need|want) to|ready (?:to|for)\b|to do:)",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        "investigated",
+        re.compile(
+            r"i(?:'ve| have)? (?:looked|reviewed|analy[sz]ed|explored|checked|searched|investigated|examined)\b",
+            re.IGNORECASE,
+        ),
+    ),
 )
-_LEARNED = re.compile(r"\b(?:root cause|because|the (?:issue|problem|bug|reason|cause) (?:is|was)|turns out|note that|the fix was|this means|was caused by|the key)\b", re.IGNORECASE)
+_LEARNED = re.compile(
+    r"\b(?:root cause|because|the (?:issue|problem|bug|reason|cause) (?:is|was)|turns out|note that|the fix was|this means|was caused by|the key)\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,17 +89,18 @@ def sections_of(message: str, *, worked: bool) -> Sections:
     return Sections(**{name: tuple(lines) for name, lines in found.items()})
 
 
-def _blocks(message: str) -> Iterable[str]:
-    """Lines of the message, with code blocks kept whole so that they can be dropped."""
-    fenced: list[str] = []
+def _blocks(message: str) -> list[str]:
+    """Lines of the message without code blocks and the lines that only announce one."""
+    kept: list[str] = []
+    in_code = False
     for raw in message.splitlines():
-        is_fence = raw.lstrip().startswith(("```", "~~~"))
-        if is_fence or fenced:
-            fenced.append(raw)
-            if is_fence and len(fenced) > 1:
-                fenced = []
-            continue
-        yield raw
+        if raw.lstrip().startswith(("```", "~~~")):
+            in_code = not in_code
+            while in_code and kept and (not kept[-1].strip() or kept[-1].rstrip().endswith(":")):
+                kept.pop()
+        elif not in_code:
+            kept.append(raw)
+    return kept
 
 
 def _sorted_sentences(line: str, section: str) -> Iterable[tuple[str, str]]:
@@ -82,16 +117,24 @@ def _sorted_sentences(line: str, section: str) -> Iterable[tuple[str, str]]:
 
 def _first(rules: tuple[tuple[str, re.Pattern[str]], ...], text: str) -> str | None:
     head = plain(text)[:60]
-    return next((name for name, pattern in rules if pattern.match(head) or (rules is _SECTION_BY_HEADING and pattern.search(head))), None)
+    return next(
+        (
+            name
+            for name, pattern in rules
+            if pattern.match(head) or (rules is _SECTION_BY_HEADING and pattern.search(head))
+        ),
+        None,
+    )
 
 
 def summary_of(turns: list[Turn], root: str) -> SummaryDraft | None:
     """One summary of all turns that end here; nothing when nobody said or did anything."""
-    parts = [sections_of(turn.last_message, worked=_worked(turn)) for turn in turns]
+    parts = [_sections(turn) for turn in turns]
     fields = {name: _field(parts, name, limit) for name, limit in _FIELD_LIMIT.items()}
     edited = tuple(dict.fromkeys(chain.from_iterable(edited_paths(changes_of(turn.uses), root) for turn in turns)))
     if not any(fields.values()) and not edited:
         return None
+    fields["investigated"] = "\n".join(filter(None, (fields["investigated"], _searches(turns))))
     closings = [said for turn in turns for said in turn.closings]
     return SummaryDraft(
         request=_request(turns),
@@ -103,8 +146,19 @@ def summary_of(turns: list[Turn], root: str) -> SummaryDraft | None:
     )
 
 
-def _worked(turn: Turn) -> bool:
-    return any(use.tool in EDIT_TOOLS for use in turn.uses)
+def _sections(turn: Turn) -> Sections:
+    """A turn's last message by fields; of an answer that has a record of its own, the head and what comes next."""
+    found = sections_of(turn.last_message, worked=any(use.tool in EDIT_TOOLS for use in turn.uses))
+    if not is_answer(turn):
+        return found
+    return Sections(learned=take(found.learned or found.completed, _ANSWER_HEAD_LIMIT), next_steps=found.next_steps)
+
+
+def _searches(turns: list[Turn]) -> str:
+    asked = (string(use.input, "pattern", "query") for turn in turns for use in turn.named("Grep"))
+    patterns = (one_line(_PATTERN_MARKS.sub(" ", pattern)) for pattern in asked)
+    known = list(dict.fromkeys(pattern for pattern in patterns if len(pattern) > 2))
+    return clip("searched for " + ", ".join(known), _SEARCHES_LIMIT) if known else ""
 
 
 def _field(parts: list[Sections], name: str, limit: int) -> str:
@@ -124,5 +178,10 @@ def _opening(prompt: str) -> str:
 
 
 def _files_read(turns: list[Turn], root: str) -> tuple[str, ...]:
-    paths = (string(use.input, "file_path", "path", "absolute_path") for turn in turns for use in turn.named("Read") if not use.error)
+    paths = (
+        string(use.input, "file_path", "path", "absolute_path")
+        for turn in turns
+        for use in turn.named("Read")
+        if not use.error
+    )
     return tuple(dict.fromkeys(relative(path, root) for path in paths if path))

@@ -1,0 +1,193 @@
+"""Search, the one function behind HTTP, the command line and MCP."""
+
+import asyncio
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+
+import orjson
+
+from service import projects
+from service.database import Reader
+from service.searching.conditions import Conditions, conditions
+from service.searching.kinds import SOURCES, Source
+from service.searching.matching import ENOUGH, Matching
+from service.searching.ranking import HEAD, Candidate, Scored, by_date, by_relevance
+from service.searching.request import Kind, Order, SearchAnswer, SearchHit, SearchQuery
+from service.searching.scanning import scan
+from service.searching.syntax import Syntax, parse
+from service.searching.words import PART, Term, plain, terms
+
+DEADLINE_S = 2.0
+"""Then a search answers with what it has found."""
+NO_FTS5 = "no_fts5: this SQLite has no full-text index (or FTS is off); looked through the rows instead"
+DAMAGED = (
+    "text_index: the full-text index cannot be read ({error}); looked through the rows, run `gapless doctor --fix`"
+)
+TOO_SLOW = "deadline: stopped after {seconds:g} s; there may be more"
+
+HAS_INDEX = "SELECT count(*) FROM sqlite_master WHERE type = 'trigger' AND name = 'observations_fts_insert'"
+PROJECT_NAMES = "SELECT name FROM projects"
+LISTED = """
+SELECT r.id, r.session_id, r.created_at_epoch FROM {table} r{where}
+ORDER BY r.created_at_epoch {direction}, r.id {direction} LIMIT :limit
+"""
+COUNT = "SELECT count(*) FROM {table} r{where}"
+IN_INDEX = "r.id IN (SELECT rowid FROM {index} WHERE {index} MATCH :narrow)"
+LIGHT = "SELECT id, session_id, created_at_epoch FROM {table} WHERE id IN (SELECT value FROM json_each(:ids))"
+FULL = "SELECT * FROM {table} WHERE id IN (SELECT value FROM json_each(:ids))"
+
+
+@dataclass(slots=True, kw_only=True)
+class _Scope:
+    """One kind with its filters, and what was found of it."""
+
+    source: Source
+    conditions: Conditions
+    scores: dict[int, float] = field(default_factory=dict)
+    whole: set[int] = field(default_factory=set)
+
+
+async def search(reader: Reader, query: SearchQuery, *, deadline_s: float = DEADLINE_S) -> SearchAnswer:
+    """Find records. No text raises: what is no syntax is words. A project that does not exist gives an empty answer.
+
+    Raises `StoreError` only when the tables themselves cannot be read.
+    """
+    text = plain(query.query).strip()
+    mode = "filter" if text in ("", "*") else "keyword"
+    project = None if query.project is None else await projects.find(reader, plain(query.project))
+    if query.project is not None and project is None:
+        return SearchAnswer(mode=mode, degraded=None, total=0, results=())
+    scopes = [
+        _Scope(source=SOURCES[kind], conditions=found)
+        for kind in query.kinds
+        if (found := conditions(SOURCES[kind], query, project=project)) is not None
+    ]
+    has_index = bool(await reader.value(HAS_INDEX))
+    if mode == "filter":
+        return await _listed(reader, query, scopes, has_index=has_index)
+    degraded = await _find(reader, query, text, scopes, has_index=has_index, deadline_s=deadline_s)
+    total = sum(len(scope.scores) for scope in scopes)
+    page = (await _ordered(reader, query, scopes))[query.offset : query.offset + query.limit]
+    return SearchAnswer(mode=mode, degraded=degraded, total=total, results=await _hits(reader, page))
+
+
+async def _listed(reader: Reader, query: SearchQuery, scopes: Sequence[_Scope], *, has_index: bool) -> SearchAnswer:
+    """No text: what the filters leave, by time, newest first unless asked otherwise."""
+    order = Order.DATE_ASC if query.order is Order.DATE_ASC else Order.DATE_DESC
+    direction = "ASC" if order is Order.DATE_ASC else "DESC"
+    total, candidates = 0, list[Candidate]()
+    for scope in scopes:
+        where, params = _filtered(scope, has_index=has_index)
+        total += await reader.value(COUNT.format(table=scope.source.table, where=where), params)
+        sql = LISTED.format(table=scope.source.table, where=where, direction=direction)
+        rows = await reader.all(sql, params | {"limit": query.offset + query.limit})
+        candidates += [_candidate(scope, **dict(row)) for row in rows]
+    page = by_date(candidates, order)[query.offset : query.offset + query.limit]
+    return SearchAnswer(mode="filter", degraded=None, total=total, results=await _hits(reader, page))
+
+
+def _filtered(scope: _Scope, *, has_index: bool) -> tuple[str, dict[str, object]]:
+    """The WHERE clause and its parameters; files and concepts are looked up in the index."""
+    limits = scope.conditions
+    parts = [limits.where] if limits.where else []
+    params = dict(limits.params)
+    if has_index and {"suffixes", "concepts"} & params.keys() and limits.narrow:
+        parts.append(IN_INDEX.format(index=scope.source.index))
+        params["narrow"] = " AND ".join(f"({part})" for part in limits.narrow)
+    return (" WHERE " + " AND ".join(parts) if parts else ""), params
+
+
+async def _find(
+    reader: Reader, query: SearchQuery, text: str, scopes: Sequence[_Scope], *, has_index: bool, deadline_s: float
+) -> str | None:
+    """Fill the scopes; what did not run, in words."""
+    try:
+        async with asyncio.timeout(deadline_s):
+            if not has_index:
+                await _scan(reader, text, scopes)
+                return NO_FTS5
+            try:
+                await _match(reader, query, text, scopes)
+            except sqlite3.DatabaseError as error:
+                await _scan(reader, text, scopes)
+                return DAMAGED.format(error=error)
+    except TimeoutError:
+        await reader.interrupt()
+        return TOO_SLOW.format(seconds=deadline_s)
+    return None
+
+
+async def _match(reader: Reader, query: SearchQuery, text: str, scopes: Sequence[_Scope]) -> None:
+    names = await reader.all(PROJECT_NAMES)
+    starts = frozenset(part[:3] for row in names for part in PART.findall(row["name"].casefold()))
+    words = [_outside_project(term, starts) for term in terms(text)]
+    for scope in scopes:
+        matching = Matching(
+            reader=reader,
+            source=scope.source,
+            conditions=scope.conditions,
+            wanted=max(ENOUGH, query.offset + query.limit),
+            scores=scope.scores,
+            whole=scope.whole,
+        )
+        syntax = parse(text, scope.source.columns)
+        if syntax is None:
+            await matching.terms(words)
+        else:
+            await matching.syntax(syntax)
+
+
+async def _scan(reader: Reader, text: str, scopes: Sequence[_Scope]) -> None:
+    words = terms(text)
+    for scope in scopes:
+        scope.scores.clear()
+        await scan(reader, scope.source, scope.conditions, words, scope.scores)
+
+
+def _outside_project(term: Term, starts: frozenset[str]) -> Term:
+    """A project's name stands in every row of it, in a column that is no text: not a match for a word of it."""
+    if any(part[:3] in starts for part in PART.findall(term.literal.casefold())):
+        return replace(term, match=f"(- project : {term.match})")
+    return term
+
+
+async def _ordered(reader: Reader, query: SearchQuery, scopes: Sequence[_Scope]) -> list[Scored]:
+    """What was found in its order: by date, or the heads by relevance and then the tails by text."""
+    heads, tails = list[Candidate](), list[Scored]()
+    for scope in scopes:
+        ids = sorted(
+            scope.scores, key=lambda row_id: (row_id in scope.whole, scope.scores[row_id], row_id), reverse=True
+        )
+        head = len(ids) if query.order is not Order.RELEVANCE else HEAD
+        rows = await reader.all(LIGHT.format(table=scope.source.table), {"ids": orjson.dumps(ids[:head]).decode()})
+        heads += [_candidate(scope, **dict(row)) for row in rows]
+        tails += [(scope.scores[row_id], _candidate(scope, id=row_id)) for row_id in ids[head:]]
+    if query.order is not Order.RELEVANCE:
+        return by_date(heads, query.order)
+    ranked = by_relevance(heads)
+    lowest = ranked[-1][0] if ranked else 0.0
+    tails.sort(key=lambda scored: (-scored[0], scored[1].kind, -scored[1].id))
+    return ranked + [(min(score, lowest), candidate) for score, candidate in tails]
+
+
+def _candidate(scope: _Scope, *, id: int, session_id: str | None = None, created_at_epoch: int = 0) -> Candidate:  # noqa: A002
+    return Candidate(
+        kind=scope.source.kind,
+        id=id,
+        text_score=scope.scores.get(id, 0.0),
+        whole=id in scope.whole,
+        session_id=session_id,
+        created_at_epoch=created_at_epoch,
+    )
+
+
+async def _hits(reader: Reader, page: Sequence[Scored]) -> tuple[SearchHit, ...]:
+    """The page's rows as hits; a row that was deleted meanwhile is left out."""
+    rows = {}
+    for kind, scored in groupby(sorted(page, key=lambda s: s[1].kind), key=lambda s: s[1].kind):
+        ids = orjson.dumps([candidate.id for _, candidate in scored]).decode()
+        for row in await reader.all(FULL.format(table=SOURCES[kind].table), {"ids": ids}):
+            rows[kind, row["id"]] = row
+    return tuple(SOURCES[c.kind].hit(rows[c.kind, c.id], score) for score, c in page if (c.kind, c.id) in rows)

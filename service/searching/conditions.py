@@ -1,0 +1,90 @@
+"""The filters of a search for one kind of record: exact in SQL, and narrowed inside the text index where it can."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from service.searching.kinds import Source
+from service.searching.request import Kind, SearchQuery
+from service.searching.words import PART, phrase, plain
+
+PLATFORM = "EXISTS (SELECT 1 FROM sessions s WHERE s.session_id = r.session_id AND s.platform = :platform)"
+CONCEPTS = """
+EXISTS (SELECT 1 FROM json_each(r.concepts) c JOIN json_each(:concepts) given ON lower(c.value) = lower(given.value))
+"""
+FILE = """
+EXISTS (SELECT 1 FROM json_each(r.{column}) path JOIN json_each(:suffixes) suffix
+        ON substr('/' || path.value, -length(suffix.value)) = suffix.value)
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """`where` is SQL over the alias r, '' when nothing is filtered; `narrow` are FTS5 expressions that every match
+    fulfils, so that the index does not walk through rows that `where` would refuse."""
+
+    where: str
+    params: dict[str, Any]
+    narrow: tuple[str, ...]
+
+    def narrowed(self, match: str) -> str:
+        return " AND ".join(f"({part})" for part in (*self.narrow, match))
+
+
+def conditions(source: Source, query: SearchQuery, *, project: str | None) -> Conditions | None:
+    """None when no record of this kind can fulfil them. `project` is a project's name."""
+    is_observation = source.kind is Kind.OBSERVATION
+    if ((query.obs_types or query.concepts) and not is_observation) or (query.files and not source.files):
+        return None
+    suffixes = [_suffix(path) for path in query.files]
+    params = {
+        "project": project,
+        "session": query.session and plain(query.session),
+        "platform": query.platform and plain(query.platform),
+        "start": query.start_epoch,
+        "end": query.end_epoch,
+        "types": orjson.dumps(query.obs_types).decode(),
+        "concepts": orjson.dumps([plain(concept) for concept in query.concepts]).decode(),
+        "suffixes": orjson.dumps(suffixes).decode(),
+    }
+    parts = list(_where(source, query, project))
+    used = {name: value for name, value in params.items() if any(f":{name}" in part for part in parts)}
+    narrow = _narrow(source, query, project, suffixes)
+    return Conditions(where=" AND ".join(parts), params=used, narrow=tuple(narrow))
+
+
+def _where(source: Source, query: SearchQuery, project: str | None) -> Iterator[str]:
+    if project is not None:
+        yield "r.project = :project"
+    if query.session is not None:
+        yield "r.session_id = :session"
+    if query.platform is not None:
+        yield PLATFORM
+    if query.start_epoch is not None:
+        yield "r.created_at_epoch >= :start"
+    if query.end_epoch is not None:
+        yield "r.created_at_epoch <= :end"
+    if query.obs_types:
+        yield "r.type IN (SELECT value FROM json_each(:types))"
+    if query.concepts:
+        yield CONCEPTS
+    if query.files:
+        yield "(" + " OR ".join(FILE.format(column=column) for column in source.files) + ")"
+
+
+def _narrow(source: Source, query: SearchQuery, project: str | None, suffixes: list[str]) -> Iterator[str]:
+    if project is not None and PART.search(project):
+        yield f"project : ^{phrase(project)}"
+    for columns, wanted in ((source.files, suffixes), (("concepts",), query.concepts)):
+        if wanted and all(PART.search(one) for one in wanted):
+            yield f"{{{' '.join(columns)}}} : ({' OR '.join(phrase(plain(one)) for one in wanted)})"
+
+
+def _suffix(path: str) -> str:
+    """What a path with a `/` before it must end in: whole components, or an extension when it is given as `.go`, `*.go`."""
+    path = plain(path).replace("\\", "/").removeprefix("./")
+    if path.startswith(("*", ".")) and "/" not in path:
+        return path.lstrip("*")
+    return "/" + path.strip("/")
