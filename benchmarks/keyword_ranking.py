@@ -14,8 +14,7 @@ CREATE VIRTUAL TABLE summaries_fts USING fts5(request, investigated, learned, co
 CREATE VIRTUAL TABLE prompts_fts USING fts5(text, extra, tokenize='porter unicode61');
 """
 STOP_WORDS = frozenset(
-    "a about above after again all also am an and any are as at be because been before being below between both but by can could did do does doing down during each few for from further get got had has have having he her here hers him his how i if in into is it its just let lets like me more most my need no nor not now of off on once only or other our out over own please same she should so some such than that the their them then there these they this those through to too under until up us very want was we were what when where which while who whom why will with would you your"
-    .split()
+    "a about above after again all also am an and any are as at be because been before being below between both but by can could did do does doing down during each few for from further get got had has have having he her here hers him his how i if in into is it its just let lets like me more most my need no nor not now of off on once only or other our out over own please same she should so some such than that the their them then there these they this those through to too under until up us very want was we were what when where which while who whom why will with would you your".split()
 )
 WORD = re.compile(r"\w+")
 JOINED = re.compile(r"\w+(?:[./#-]\w+)+")
@@ -61,7 +60,9 @@ def terms_of(query: str) -> list[str]:
         terms[word.lower()] = None
         pieces = humps(word)
         if len(pieces) > 1:
-            terms.update(dict.fromkeys(piece.lower() for piece in pieces if piece.lower() not in STOP_WORDS and len(piece) > 1))
+            terms.update(
+                dict.fromkeys(piece.lower() for piece in pieces if piece.lower() not in STOP_WORDS and len(piece) > 1)
+            )
     return list(terms)[:MAX_TERMS]
 
 
@@ -76,11 +77,14 @@ class Index:
             return []
         found = []
         for kind, weights in WEIGHTS.items():
-            sql = f"""SELECT -bm25({kind}_fts, {','.join(map(str, weights))}) AS score, session_id, at
+            sql = f"""SELECT -bm25({kind}_fts, {",".join(map(str, weights))}) AS score, session_id, at
                 FROM {kind}_fts JOIN {kind} ON {kind}.id = {kind}_fts.rowid JOIN sessions USING (session_id)
                 WHERE {kind}_fts MATCH ? AND (? IS NULL OR started < ?) AND session_id IS NOT ?
                 ORDER BY score DESC LIMIT {CANDIDATES}"""
-            found += [(score, kind, session, at) for score, session, at in self.db.execute(sql, (match, before, before, without))]
+            found += [
+                (score, kind, session, at)
+                for score, session, at in self.db.execute(sql, (match, before, before, without))
+            ]
         return sorted(found, reverse=True)
 
     def sessions(self, query: str, *, before: int | None = None, without: str | None = None) -> list[str]:
@@ -89,5 +93,7 @@ class Index:
         for score, _, session, _ in hits:
             share[session].append(score)
         total = {s: sum(v / (i + 1) for i, v in enumerate(scores[:10])) for s, scores in share.items()}
-        ranked = sorted(((score + SESSION_SHARE * total[session], session) for score, _, session, _ in hits), reverse=True)
+        ranked = sorted(
+            ((score + SESSION_SHARE * total[session], session) for score, _, session, _ in hits), reverse=True
+        )
         return list(dict.fromkeys(session for _, session in ranked))

@@ -57,7 +57,12 @@ class Log:
         first = self.waiting[0].captured_at_epoch
         current = [p for p in self.prompts if p.created_at_epoch <= first][-1:]
         later = [p for p in self.prompts if p.created_at_epoch > first]
-        return Batch(session=self.session, messages=tuple(self.waiting), prompts=(*current, *later), earlier=tuple(self.earlier[-20:]))
+        return Batch(
+            session=self.session,
+            messages=tuple(self.waiting),
+            prompts=(*current, *later),
+            earlier=tuple(self.earlier[-20:]),
+        )
 
 
 @dataclass
@@ -132,7 +137,15 @@ def batches(cache: Path, logs: dict[str, Log], text: Text) -> Iterator[tuple[Log
         session_id = payload["session_id"]
         log = logs.setdefault(
             session_id,
-            Log(session=Session(session_id=session_id, project="cli", platform="claude-code", cwd=payload.get("cwd") or "", started_at_epoch=at)),
+            Log(
+                session=Session(
+                    session_id=session_id,
+                    project="cli",
+                    platform="claude-code",
+                    cwd=payload.get("cwd") or "",
+                    started_at_epoch=at,
+                )
+            ),
         )
         text.came.update(dict(incoming(payload, event)))
         if event == "UserPromptSubmit":
@@ -155,7 +168,11 @@ def batches(cache: Path, logs: dict[str, Log], text: Text) -> Iterator[tuple[Log
             log.fresh = True
             continue
         closing = event in SUMMARY_EVENTS
-        wanted = log.fresh if closing else (event.startswith("PostToolUse") and not is_noise(log, payload)) or event == "SubagentStop"
+        wanted = (
+            log.fresh
+            if closing
+            else (event.startswith("PostToolUse") and not is_noise(log, payload)) or event == "SubagentStop"
+        )
         if wanted:
             log.waiting.append(message_of(number, at, event, payload))
             log.fresh = not closing
@@ -182,11 +199,21 @@ def store(db: sqlite3.Connection, log: Log, batch: Batch, made: Compressed, text
                 session_id=session_id,
                 project="cli",
                 created_at_epoch=at,
-                **{name: getattr(draft, name) for name in "type title subtitle narrative facts concepts files_read files_modified metadata".split()},
+                **{
+                    name: getattr(draft, name)
+                    for name in "type title subtitle narrative facts concepts files_read files_modified metadata".split()
+                },
             )
         )
     if (summary := made.summary) is not None:
-        texts = (summary.request, summary.investigated, summary.learned, summary.completed, summary.next_steps, summary.notes)
+        texts = (
+            summary.request,
+            summary.investigated,
+            summary.learned,
+            summary.completed,
+            summary.next_steps,
+            summary.notes,
+        )
         files = (" ".join(summary.files_edited), " ".join(summary.files_read))
         text.kept["summaries"] += sum(map(len, texts))
         text.kept["(files)"] += sum(map(len, files))
@@ -207,9 +234,9 @@ def replay(cache: Path, db: sqlite3.Connection) -> tuple[Text, dict[str, Any]]:
     kinds: Counter[str] = Counter()
     edited, named = defaultdict(set), defaultdict(set)
     for log, batch in batches(cache, logs, text):
-        began = time.perf_counter()
+        began = time.process_time()
         made = asyncio.run(compressor.compress(batch, strict=False))
-        spent_s += time.perf_counter() - began
+        spent_s += time.process_time() - began
         count += len(batch.messages)
         store(db, log, batch, made, text)
         kinds.update(draft.type for draft in made.observations)
@@ -220,7 +247,14 @@ def replay(cache: Path, db: sqlite3.Connection) -> tuple[Text, dict[str, Any]]:
         for prompt in log.prompts:
             text.kept["prompts"] += len(prompt.text)
             row_id = db.execute("SELECT count(*) FROM prompts").fetchone()[0] + 1
-            add(db, "prompts", row_id, log.session.session_id, prompt.created_at_epoch, (prompt.text, shadow(prompt.text)))
+            add(
+                db,
+                "prompts",
+                row_id,
+                log.session.session_id,
+                prompt.created_at_epoch,
+                (prompt.text, shadow(prompt.text)),
+            )
     db.executemany("INSERT INTO sessions VALUES (?,?)", [(k, log.session.started_at_epoch) for k, log in logs.items()])
     db.commit()
     silent = [s for s, paths in edited.items() if any(not any(path.endswith(n) for n in named[s]) for path in paths)]
@@ -229,7 +263,14 @@ def replay(cache: Path, db: sqlite3.Connection) -> tuple[Text, dict[str, Any]]:
 
 def edited_paths(messages: Iterable[Message]) -> Iterator[str]:
     for message in messages:
-        if message.hook_event == "PostToolUse" and message.tool_name in {"Edit", "Write", "MultiEdit", "NotebookEdit", "replace", "write_file"}:
+        if message.hook_event == "PostToolUse" and message.tool_name in {
+            "Edit",
+            "Write",
+            "MultiEdit",
+            "NotebookEdit",
+            "replace",
+            "write_file",
+        }:
             asked = message.payload.get("tool_input")
             if isinstance(asked, dict) and (path := asked.get("file_path") or asked.get("notebook_path")):
                 yield str(path)
@@ -249,7 +290,9 @@ def evaluate(index: Index, depth: int = 5) -> dict[str, list[float]]:
 def report(text: Text, facts: dict[str, Any], scores: dict[str, list[float]]) -> None:
     came, kept = sum(text.came.values()), sum(n for kind, n in text.kept.items() if kind != "(files)")
     print(f"messages {facts['messages']}, {facts['messages'] / facts['seconds']:.0f}/s compressing alone")
-    print(f"made {dict(facts['kinds'])}; sessions with an edit that no observation names: {len(facts['edits_unnamed'])}")
+    print(
+        f"made {dict(facts['kinds'])}; sessions with an edit that no observation names: {len(facts['edits_unnamed'])}"
+    )
     print(f"text in {came / 1e6:.1f} MB {dict(text.came)}")
     print(f"text stored {kept / 1e6:.2f} MB = {kept / came:.2%} {dict(text.kept)}")
     print(f"{'kind':14}{'n':>5}{'R@5':>8}{'floor':>8}")

@@ -116,7 +116,6 @@ _SPELLING_ESCAPES = (b"\\u", b"\\/")  # they can stand for any part of a secret
 _PASSWORD_WORDS = ("pass", "pwd")
 _STRONG_WORDS = (*_PASSWORD_WORDS, "secret", "key")  # such a value is a secret even if it is a plain word
 _COMMAND_WORDS = ("bearer", "curl", "mysql")  # part of no name that says secret
-_HEADERS = ("bearer", "auth")
 _KINDS = {"key": "api-key", "credential": "credentials", "bearer": "token"}
 _KINDS.update(dict.fromkeys(("pass", "pwd", "curl", "mysql"), "password"))
 
@@ -252,7 +251,7 @@ def _at_word(text: str, low: str, at: int, word: str) -> "Span | None":
     for found in (_regex(command).match(text, at) for start, command in _COMMANDS if start == word):
         secret = str(found["secret"]) if found else ""
         plain = len(secret) < _LONG and not _is_random(secret, word) and not _regex(r"[a-z][A-Z]").search(secret)
-        if found and not (plain and word in _HEADERS) and not _is_reference(secret):
+        if found and not (plain and word in ("bearer", "auth")) and not _is_reference(secret):
             return *found.span("secret"), _KINDS.get(word, word)
     end = _name_end(text, low, at, word)
     assigned = _regex(_ASSIGN).match(text, end) if end >= 0 else None
@@ -301,8 +300,7 @@ def _introduced(text: str, at: int, word: str, found: "re.Match[str]") -> bool:
 
 def _quote_end(text: str, start: int, quote: str) -> int:
     """Where the closing quote stands on the same line, or -1. `quote` holds the backslashes before it, if escaped."""
-    limit = min(len(text), start + _LONGEST_QUOTED)
-    newline = text.find("\n", start, limit)
+    newline = text.find("\n", start, limit := min(len(text), start + _LONGEST_QUOTED))
     end = text.find(quote, start, limit := newline if newline >= 0 else limit)
     while end > start and text[end - 1] == "\\":
         backslashes = end - len(text[start:end].rstrip("\\")) - start
@@ -318,7 +316,7 @@ def _unquoted(text: str, start: int, word: str, name: str, found: "re.Match[str]
     constant = compact and name.isupper()
     shell = constant or name.startswith("-")
     run = _SHELL_RUN if shell else _PLAIN_RUN
-    value = _regex(run + "{1,512}").match(text, start)  # enough to judge by, so that each try costs no more
+    value = _regex(run + "{1,128}").match(text, start)  # enough to judge by, so that each try costs no more
     if op not in {"=", ":", " ", ">"} or not value:
         return None
     literal = value[0] if shell else value[0].rstrip(".,!?:")

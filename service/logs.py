@@ -11,6 +11,7 @@ from pathlib import Path
 
 import orjson
 import structlog
+from structlog.tracebacks import ExceptionDictTransformer
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from service.private_files import PRIVATE_FILE, make_folder
@@ -22,6 +23,9 @@ SHARED: tuple[Processor, ...] = (
     structlog.stdlib.add_log_level,
     structlog.processors.TimeStamper(fmt="iso", utc=True),
 )
+
+TRACEBACKS = structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False))
+"""Without the values of variables: they would be payloads and keys."""
 
 
 @contextmanager
@@ -60,13 +64,13 @@ class _PrivateFile(RotatingFileHandler):
 
 def _to_file(path: Path) -> logging.Handler:
     handler = _PrivateFile(path, maxBytes=FILE_BYTES, backupCount=OLD_FILES)
-    handler.setFormatter(_formatter(structlog.processors.dict_tracebacks, _as_json))
+    handler.setFormatter(_formatter(TRACEBACKS, _as_json))
     return handler
 
 
 def _to_terminal() -> logging.Handler:
     handler = logging.StreamHandler()
-    handler.setFormatter(_formatter(structlog.dev.ConsoleRenderer()))
+    handler.setFormatter(_formatter(structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)))
     return handler
 
 

@@ -14,6 +14,7 @@ from service.errors import InvalidInput
 DEFAULT_CAP = 32_000  # characters of one string
 LARGEST_PAYLOAD_BYTES = 256 * 1024
 DEEPEST_NESTING = 100
+_MOST_TO_REDACT = 2 * LARGEST_PAYLOAD_BYTES  # bounds the time that a hostile payload can take
 SMALLEST_INTEGER, LARGEST_INTEGER = -(2**63), 2**64 - 1
 
 _SHORTEST_CUT = 250  # strings of this many characters are whole in any payload: ids, names, paths
@@ -29,6 +30,7 @@ _RUN = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{1000,}={0,2}")
 _KINDS_OF_CHARACTER = tuple(re.compile(kind) for kind in ("[a-z]", "[A-Z]", "[0-9]"))
 _DATA_URI = re.compile(r"(?i)(data:(image/)?[^,\s;]{0,80}(?:;[^,\s;]{1,80}){0,4};base64,)([A-Za-z0-9+/=_-]{16,})")
 _BASE64 = re.compile(r"[A-Za-z0-9+/=_\r\n-]{1,256}")
+_CUT_NOTE = re.compile(r"…\[\d{1,12} (?:characters|items) cut of (\d{1,12})\]…")  # an earlier cut knows the true length
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -49,15 +51,16 @@ def shape(payload: dict[str, Any], *, cap: int = DEFAULT_CAP) -> Shaped:
     InvalidInput(400) as `check_limits` does.
     """
     cleaning = _Cleaning()
-    whole = cleaning.clean(payload, 1)
-    if cleaning.names_secret or secrets.holds_secret("\n".join(cleaning.texts)):
-        whole = _redacted(whole)
-    cleaned = _cut(whole, cap, None) if cleaning.longest > cap else whole
-    encoded = orjson.dumps(cleaned)
-    while len(encoded) > LARGEST_PAYLOAD_BYTES and cap > 1:
-        cap //= 2
-        cleaned = _cut(whole, max(cap, _SHORTEST_CUT), cap // _CHARACTERS_PER_ITEM)
-        encoded = orjson.dumps(cleaned)
+    cleaned = cleaning.clean(payload, 1)
+    crowded = cleaning.characters > _MOST_TO_REDACT
+    if crowded:  # keep twice what will stay, so that no secret is halved where it would still show
+        cleaned, _, limit = _fitted(cleaned, 4 * cap, _MOST_TO_REDACT)
+        cap = min(cap, limit // 2)
+    if crowded or cleaning.names_secret or secrets.holds_secret("\n".join(cleaning.texts)):
+        cleaned = _redacted(cleaned)
+    if cleaning.longest > cap:
+        cleaned = _cut(cleaned, max(cap, _SHORTEST_CUT), None)
+    cleaned, encoded, _ = _fitted(cleaned, cap, LARGEST_PAYLOAD_BYTES)
     private = payload.get("private") is True or privacy.is_private_turn(payload)
     return Shaped(payload=cleaned, encoded=encoded, private=private)
 
@@ -78,6 +81,7 @@ class _Cleaning:
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.longest = 0
+        self.characters = 0
         self.names_secret = False
 
     def clean(self, value: Any, depth: int, *, image: bool = False, response: bool = False) -> Any:
@@ -122,6 +126,7 @@ class _Cleaning:
         if len(text) >= _SHORTEST_BASE64:
             text = _without_binaries(text)
             self.longest = max(self.longest, len(text))
+        self.characters += len(text)
         self.texts.append(text)
         return text
 
@@ -179,22 +184,37 @@ def _redacted(value: Any, name: str = "") -> Any:
     return value
 
 
+def _fitted(value: Any, cap: int, largest_bytes: int) -> tuple[Any, bytes, int]:
+    """The value cut ever harder until its JSON fits, that JSON, and the cap that did it."""
+    whole, encoded = value, orjson.dumps(value)
+    while len(encoded) > largest_bytes and cap > 1:
+        cap //= 2
+        value = _cut(whole, max(cap, _SHORTEST_CUT), cap // _CHARACTERS_PER_ITEM)
+        encoded = orjson.dumps(value)
+    return value, encoded, cap
+
+
 def _cut(value: Any, cap: int, items: int | None) -> Any:
     """Strings beyond `cap` characters keep half of it at either end; lists and objects keep their first `items`."""
     if isinstance(value, str):
         return value if len(value) <= cap else _head_and_tail(value, cap // 2)
     if isinstance(value, dict):
         kept = {key: _cut(item, cap, items) for key, item in list(value.items())[:items]}
-        return kept if len(kept) == len(value) else {**kept, "…": _cut_note(len(kept), len(value))}
+        return kept if len(kept) == len(value) else {**kept, "…": _items_cut(len(kept), len(value), value.get("…"))}
     if isinstance(value, list):
         shortened = [_cut(item, cap, items) for item in value[:items]]
-        return shortened if len(shortened) == len(value) else [*shortened, _cut_note(len(shortened), len(value))]
+        left = len(value) - len(shortened)
+        return [*shortened, _items_cut(len(shortened), len(value), value[-1])] if left else shortened
     return value
 
 
 def _head_and_tail(text: str, half: int) -> str:
-    return f"{text[:half]}…[{len(text) - 2 * half} characters cut of {len(text)}]…{text[len(text) - half :]}"
+    told = _CUT_NOTE.search(text)
+    total = int(told[1]) if told else len(text)
+    return f"{text[:half]}…[{total - 2 * half} characters cut of {total}]…{text[len(text) - half :]}"
 
 
-def _cut_note(kept: int, total: int) -> str:
+def _items_cut(kept: int, length: int, last: Any) -> str:
+    told = _CUT_NOTE.fullmatch(last) if isinstance(last, str) else None
+    total = int(told[1]) if told else length
     return f"…[{total - kept} items cut of {total}]…"

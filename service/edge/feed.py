@@ -21,13 +21,14 @@ LOOKS_PER_DEPTH = 5
 
 @dataclass(slots=True)
 class Feed:
-    """`changed` is set and replaced at every news; take it before looking. `queue` is the depth as it was last told."""
+    """`changed` is set and replaced at every news; take it before looking. `queue` is the depth as it was last told,
+    `streams` how many are open."""
 
     core: Core
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     queue: dict[str, Any] = field(default_factory=dict)
     closed: bool = False
-    _streams: int = 0
+    streams: int = 0
     _joined: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self) -> None:
@@ -45,13 +46,13 @@ class Feed:
     @contextlib.contextmanager
     def joined(self) -> Iterator[None]:
         """As long as a stream is open."""
-        self._streams += 1
+        self.streams += 1
         self._joined.set()
         try:
             yield
         finally:
-            self._streams -= 1
-            if not self._streams and not self.closed:
+            self.streams -= 1
+            if not self.streams and not self.closed:
                 self._joined.clear()
 
     def close(self) -> None:

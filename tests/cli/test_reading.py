@@ -26,7 +26,7 @@ def test_search_has_the_filters_of_the_route(command: Command, memory: Path) -> 
     def found(*filters: str) -> list[dict[str, object]]:
         return list(command(memory, "search", "", "--all-projects", "--json", *filters).json["results"])
 
-    assert {row["type"] for row in found("--obs-type", "decision")} == {"decision"}
+    assert {row["type"] for row in found("--obs-type", "bugfix")} == {"bugfix"}
     assert found("--files", "boathouse/slots.py")
     assert not found("--files", "no/such/file.py")
     assert {row["kind"] for row in found("--type", "prompts")} == {"prompt"}

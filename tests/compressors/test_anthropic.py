@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import API_KEY, make_batch, make_message, make_prompt, make_stop
 
 from service.errors import BadAnswer, ProviderPaused
 from service.models import Usage
+from tests.compressors.batches import API_KEY, make_batch, make_message, make_prompt, make_stop
 from tests.fakes.messages_api import MessagesApi, Scripted, called, error, message, prose, text, tool_use
 from workers.compressors.anthropic import AnthropicCompressor
 

@@ -9,10 +9,10 @@ import anthropic
 import httpx2
 import pytest
 from anthropic._error_classes import ERROR_CLASSES
-from conftest import API_KEY, make_batch
 
 from service import clock
 from service.errors import BadAnswer, ProviderError, ProviderPaused, RequestRejected
+from tests.compressors.batches import API_KEY, make_batch
 from tests.fakes.messages_api import MessagesApi, Scripted, error, message, prose, text
 from workers.compressors.anthropic import AnthropicCompressor, provider_error
 

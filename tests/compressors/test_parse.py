@@ -4,10 +4,10 @@ import json
 from typing import Any
 
 import pytest
-from conftest import make_batch, make_message, make_stop
 
 from service.errors import BadAnswer, ProviderPaused
 from service.models import ObservationDraft, SummaryDraft, Usage
+from tests.compressors.batches import make_batch, make_message, make_stop
 from workers.parse import Answer, Reading, read_answer, read_summary
 
 FULL = {

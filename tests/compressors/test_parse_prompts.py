@@ -1,9 +1,9 @@
 """What a model gets to see of a batch."""
 
 import pytest
-from conftest import make_batch, make_message, make_prompt, make_stop
 
 from service.models import Observation
+from tests.compressors.batches import make_batch, make_message, make_prompt, make_stop
 from workers.prompts import observations_request, summary_request
 
 

@@ -1,5 +1,6 @@
 """What of a payload reaches the store."""
 
+import time
 from typing import Any
 
 import pytest
@@ -74,6 +75,20 @@ def test_a_payload_of_any_shape_fits(payload: dict[str, Any]) -> None:
     assert len(shaped.encoded) <= LARGEST_PAYLOAD_BYTES
     assert shaped.payload["session_id"] == "s" * 36
     assert " cut of " in shaped.encoded.decode()
+
+
+def test_a_payload_that_is_cut_twice_tells_its_first_length() -> None:
+    text = stored({"l": ["y" * 1_000_000 + f"{n}" for n in range(3)] + ["short"] * 60_000})
+    assert " characters cut of 1000001]…" in text["l"][0]
+    assert " items cut of 60003]…" in text["l"][-1]
+
+
+@pytest.mark.parametrize("hostile", ["password=", "//a:b@", "token = foo\n", "curl ", "<div> "])
+def test_a_hostile_payload_of_sixteen_megabytes_is_bounded(hostile: str) -> None:
+    started = time.perf_counter()
+    shaped = shape({"tool_response": {"stdout": hostile * (16_000_000 // len(hostile))}})
+    assert len(shaped.encoded) <= LARGEST_PAYLOAD_BYTES
+    assert time.perf_counter() - started < 10
 
 
 def test_secrets_and_private_parts_are_removed_in_one_go() -> None:

@@ -37,7 +37,8 @@ POLICIES = {
 
 
 class QueueMachine(RuleBasedStateMachine):
-    """`accepted` maps each message the queue said yes to onto its key; `alive` are claims whose worker lives."""
+    """`accepted`: the key of each message the queue said yes to; `current`: its newest fencing token; `memories`: what
+    ought to be stored, the sources by title."""
 
     template: ClassVar[Path]
     claims: Bundle[Batch] = Bundle("claims")
@@ -53,7 +54,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.policy = POLICIES[True]
         self.accepted: dict[int, str] = {}
         self.current: dict[int, int] = {}
-        self.stored_by: dict[int, int] = {}
+        self.memories: dict[str, set[int]] = {}
 
     def teardown(self) -> None:
         self.connection.close()
@@ -93,8 +94,11 @@ class QueueMachine(RuleBasedStateMachine):
 
     # -- workers
 
-    @rule(target=claims, worker=st.sampled_from(["w1", "w2"]), held=st.lists(SESSIONS, max_size=1))
-    def claim(self, worker: str, held: list[str]) -> Any:
+    @rule(target=claims, worker=st.sampled_from(["w1", "w2"]), held=st.lists(SESSIONS, max_size=1), go=st.booleans())
+    def claim(self, worker: str, held: list[str], go: bool) -> Any:
+        if go:
+            self.resume()
+            self.flush()
         terms = self.terms(worker)
         found = self.write(lambda tx: completion.claim_batch(tx, terms, held=held, now=self.now))
         if not isinstance(found, Batch):
@@ -106,21 +110,24 @@ class QueueMachine(RuleBasedStateMachine):
             self.current[message.message_id] = message.claim_no
         return found
 
-    @rule(batch=consumes(claims), say=st.sampled_from(["all", "one", "nothing", "same"]), summary=st.booleans())
+    @rule(batch=consumes(claims), say=st.sampled_from(["each", "together", "nothing"]), summary=st.booleans())
     def answer(self, batch: Batch, say: str, summary: bool) -> None:
+        self.number += 1
         ids = tuple(m.message_id for m in batch.messages)
-        drafts = {
-            "all": tuple(ObservationDraft(type="change", title=f"o{m}", message_ids=(m,)) for m in ids),
-            "one": (ObservationDraft(type="change", title=f"one {ids}", message_ids=ids),),
-            "same": (ObservationDraft(type="change", title="same", message_ids=ids[:1]),),
-            "nothing": (),
-        }[say]
+        groups = {"each": [(m,) for m in ids], "together": [ids], "nothing": []}[say]
+        drafts = tuple(
+            ObservationDraft(type="change", title=f"{self.number}.{group[0]}", message_ids=group) for group in groups
+        )
         told = SummaryDraft(message_ids=ids, completed="c") if summary and batch.wants_summary else None
         compressed = Compressed(observations=drafts, summary=told)
-        self.held_by(
+        stored = self.held_by(
             batch,
             lambda tx: completion.complete(tx, batch, compressed, provider=PROVIDER, window_ms=30_000, now=self.now),
         )
+        if stored:
+            again = {m.message_id for m in batch.messages if m.replayed}
+            self.memories = {title: ids for title, ids in self.memories.items() if not ids & again}
+            self.memories |= {draft.title: set(draft.message_ids) for draft in drafts}
 
     @rule(batch=consumes(claims), after_ms=st.integers(0, 2_000))
     def bad_answer(self, batch: Batch, after_ms: int) -> None:
@@ -222,12 +229,9 @@ class QueueMachine(RuleBasedStateMachine):
         assert self.tx.all(naked) == []
 
     @invariant()
-    def no_event_is_told_twice(self) -> None:
-        titles = [row[0] for row in self.tx.all("SELECT title FROM observations WHERE title LIKE 'o%'")]
-        own = [title for title in titles if not title.startswith("one")]
-        assert len(own) == len(set(own))
-        for row in self.tx.all("SELECT source_message_ids FROM observations"):
-            assert set(orjson.loads(row[0])) <= self.accepted.keys()
+    def the_memories_are_those_of_the_last_answers(self) -> None:
+        rows = self.tx.all("SELECT title, source_message_ids FROM observations")
+        assert {row["title"]: set(orjson.loads(row["source_message_ids"])) for row in rows} == self.memories
 
     @invariant()
     def no_message_had_more_bad_answers_than_allowed(self) -> None:
@@ -263,7 +267,7 @@ class QueueMachine(RuleBasedStateMachine):
         for row in self.tx.all("SELECT id, event_key FROM pending_messages WHERE hook_event = 'SessionIdle'"):
             self.accepted[row["id"]] = row["event_key"]
 
-    def held_by(self, batch: Batch, work: Callable[[Tx], object]) -> None:
+    def held_by(self, batch: Batch, work: Callable[[Tx], object]) -> bool:
         """A holder's write succeeds while every message is still its own, and changes nothing otherwise."""
         own = all(
             self.tx.one(
@@ -280,6 +284,7 @@ class QueueMachine(RuleBasedStateMachine):
             assert self.dump() == before
         else:
             assert own
+        return own
 
     def dump(self) -> list[tuple[Any, ...]]:
         queries = ("SELECT * FROM pending_messages", "SELECT * FROM observations", "SELECT * FROM session_summaries")

@@ -34,7 +34,12 @@ def answer_observations(turn: Turn) -> Iterator[ObservationDraft]:
         body = [line for line in lines if clip(line, TITLE_LIMIT).rstrip(":") != title]
         kind, facts, limit = ObservationType.DISCOVERY, body, _ANSWER_LIMIT
     elif decisions:
-        title, kind, facts, limit = clip(decisions[0], TITLE_LIMIT), ObservationType.DECISION, decisions, _ANSWER_LIMIT // 3
+        title, kind, facts, limit = (
+            clip(decisions[0], TITLE_LIMIT),
+            ObservationType.DECISION,
+            decisions,
+            _ANSWER_LIMIT // 3,
+        )
     else:
         return
     if title:

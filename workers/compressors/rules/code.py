@@ -22,7 +22,8 @@ _STRING = re.compile(r"\"((?:[^\"\\\n]|\\.){12,200})\"|'((?:[^'\\\n]|\\.){12,200
 _IDENTIFIER = re.compile(r"\b[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)?\b")
 _COMPOUND = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]|[a-z0-9]_[a-z0-9]|[A-Z][A-Z0-9]*_[A-Z0-9]")
 _DIRECTIVE = re.compile(r"^(?:nolint|noqa|eslint|type:|go:|pragma|prettier|ts-|@ts|[-=*_#]{3,}$)")
-PROSE_SUFFIXES = (".md", ".mdx", ".rst", ".txt", ".adoc")
+_SPACES_OF_A_SENTENCE = 2
+_PROSE_SUFFIXES = (".md", ".mdx", ".rst", ".txt", ".adoc")
 _HASH_LANGUAGES = (
     ".py",
     ".sh",
@@ -42,13 +43,7 @@ _HASH_LANGUAGES = (
 
 
 def is_prose(path: str) -> bool:
-    return path.lower().endswith(PROSE_SUFFIXES)
-
-
-def definition(line: str) -> str:
-    """The name that a line of code defines at its own level, or nothing."""
-    found = _DEFINITION.match(line)
-    return (found[found.lastgroup] if found and found.lastgroup else "").strip('"')
+    return path.lower().endswith(_PROSE_SUFFIXES)
 
 
 def definitions(lines: Iterable[str]) -> tuple[str, ...]:
@@ -99,7 +94,7 @@ def messages(lines: Iterable[str]) -> Iterator[str]:
     for line in lines:
         for found in _STRING.finditer(line):
             text = found[1] or found[2] or found[3]
-            if text.count(" ") >= 2 and text[:1].isalpha():
+            if text.count(" ") >= _SPACES_OF_A_SENTENCE and text[:1].isalpha():
                 yield text
 
 

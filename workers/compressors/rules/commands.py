@@ -19,47 +19,57 @@ class Work(StrEnum):
     OTHER = "other"
 
 
-_RUNNER = r"(?:(?:mise|task|just|make|npm|pnpm|yarn|bun|poe|nox|tox|hatch|uv|poetry|pipenv|rye|npx|bunx)(?:\s+run|\s+exec|\s+-\S+)*\s+)"
-_KINDS: tuple[tuple[Work, re.Pattern[str]], ...] = tuple(
-    (work, re.compile(pattern))
+_RUNNER = r"""(?:(?:mise|task|just|make|npm|pnpm|yarn|bun|poe|nox|tox|hatch|uv|poetry|pipenv|rye|npx|bunx)
+    (?:\s+run|\s+exec|\s+-\S+)*\s+)"""
+_KINDS = tuple(
+    (work, re.compile(pattern, re.VERBOSE))
     for work, pattern in (
         (Work.COMMIT, r"git\s+(?:-\S+\s+\S+\s+)*commit\b"),
-        (Work.PULL_REQUEST, r"(?:gh\s+(?:pr|issue)\s+create|glab\s+(?:mr|issue)\s+create)\b"),
+        (Work.PULL_REQUEST, r"(?:gh|glab)\s+(?:pr|mr|issue)\s+create\b"),
         (
             Work.DEPENDENCY,
-            r"go\s+get\s|(?:uv\s+)?pip3?\s+install\s+[^-.]|python3?\s+-m\s+pip\s+install\s+[^-.]|(?:uv|poetry|pdm|cargo|pnpm|yarn|bun|deno|dotnet|composer|flutter)\s+add\s"
-            r"|npm\s+(?:install|i|add)\s+\S|pnpm\s+(?:install|i)\s+[^-\s]|gem\s+install\s|bundle\s+add\s|brew\s+install\s|cargo\s+install\s",
+            r"""go\s+get\s | (?:uv\s+|python3?\s+-m\s+)?pip3?\s+install\s+[^-.] | (?:npm|pnpm)\s+(?:install|i|add)\s+[^-\s]
+              | (?:uv|poetry|pdm|cargo|yarn|bun|deno|dotnet|composer|bundle)\s+add\s | (?:gem|brew|cargo)\s+install\s""",
         ),
         (
             Work.TEST,
-            r"go\s+test\b|(?:python3?\s+-m\s+)?(?:pytest|unittest)\b|cargo\s+(?:test|nextest)|(?:npx\s+)?(?:jest|vitest|mocha|playwright|cypress)\b|rspec\b|phpunit\b"
-            r"|(?:mvn|gradle|\./gradlew)\s.*\btest|dotnet\s+test|swift\s+test|ctest\b|deno\s+test|bats\b|"
+            r"""(?:go|cargo|dotnet|swift|deno)\s+test\b | cargo\s+nextest\b | (?:python3?\s+-m\s+)?(?:pytest|unittest)\b
+              | (?:npx\s+)?(?:jest|vitest|mocha|playwright|cypress)\b | (?:rspec|phpunit|ctest|bats)\b
+              | (?:mvn|gradle|\./gradlew)\s.*\btest | """
             + _RUNNER
             + r"\S*test\S*",
         ),
         (
             Work.LINT,
-            r"golangci-lint\b|go\s+vet\b|ruff\b|flake8\b|pylint\b|mypy\b|pyright\b|eslint\b|shellcheck\b|staticcheck\b|cargo\s+clippy|rubocop\b|"
+            r"""(?:golangci-lint|ruff|flake8|pylint|mypy|pyright|eslint|shellcheck|staticcheck|rubocop)\b
+              | go\s+vet\b | cargo\s+clippy\b | """
             + _RUNNER
             + r"\S*(?:lint|check|typecheck)\S*",
         ),
         (
             Work.BUILD,
-            r"go\s+(?:build|install|generate)\b|cargo\s+(?:build|check)|tsc\b|make\s*$|cmake\b|(?:mvn|gradle|\./gradlew)\s|docker\s+build|dotnet\s+build|"
+            r"""go\s+(?:build|install|generate)\b | cargo\s+(?:build|check)\b | (?:tsc|cmake)\b | make\s*$
+              | (?:mvn|gradle|\./gradlew)\s | (?:docker|dotnet)\s+build\b | """
             + _RUNNER
             + r"\S*build\S*",
         ),
-        (Work.MOVE, r"(?:git\s+)?mv\s|git\s+rm\s"),
+        (Work.MOVE, r"(?:git\s+)?mv\s"),
         (
             Work.TRIVIAL,
-            r"(?:ls|ll|pwd|cd|cat|head|tail|wc|echo|printf|grep|rg|find|fd|which|type|file|stat|tree|sed\s+-n|awk|sort|uniq|cut|tr|jq|date|sleep|true|false|test|\[|export|set|source|env|ps"
-            r"|xxd|du|df|diff|mkdir|touch|chmod|git\s+(?:status|log|diff|show|branch|fetch|add|push|pull|stash|checkout|switch|rev-parse|ls-files|ls-tree|remote|config|blame|reflog|worktree|cat-file|merge-base|for-each-ref)"
-            r"|gh\s+(?:pr|issue|run|repo|api)(?:\s+(?:view|list|checks|diff|status|checkout|watch))?|gofmt|go\s+(?:doc|list|env|version|fmt)|"
+            r"""(?:ls|ll|pwd|cd|cat|head|tail|wc|echo|printf|grep|rg|find|fd|which|type|file|stat|tree|awk|sort|uniq|cut|tr|jq
+              |date|sleep|true|false|test|\[|export|set|source|env|ps|xxd|du|df|diff|mkdir|touch|chmod|gofmt|sed\s+-n
+              |git\s+(?:status|log|diff|show|branch|fetch|add|push|pull|stash|checkout|switch|rev-parse|ls-files|ls-tree
+                |remote|config|blame|reflog|worktree|cat-file|merge-base|for-each-ref)
+              |gh\s+(?:pr|issue|run|repo|api)(?:\s+(?:view|list|checks|diff|status|checkout|watch))?
+              |go\s+(?:doc|list|env|version|fmt))\b | """
             + _RUNNER
-            + r"\S*(?:fmt|format)\S*)\b",
+            + r"\S*(?:fmt|format)\S*",
         ),
     )
 )
+"""The first pattern that a part of a command begins with says what kind of work it is."""
+_LONGEST = 20_000
+"""Characters of a command that are looked at."""
 _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?[^\n]*\n(.*?)\n[ \t]*\1\b", re.DOTALL)
 _QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'", re.DOTALL)
 _SEPARATOR = re.compile(r"&&|\|\||[;\n|]|\$\(|\\\n")
@@ -69,7 +79,7 @@ _MESSAGE = re.compile(
     re.DOTALL,
 )
 _BODY = re.compile(r"\s(?:--body|-b)(?:\s+|=)(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)')", re.DOTALL)
-_TRAILER = re.compile(r"^(?:[A-Z][\w-]*-[Bb]y:|Entire-|Change-Id:|🤖|\W*Generated (?:with|by)\b)")
+_TRAILER = re.compile(r"^(?:[A-Z]\w*(?:-\w+)+: |🤖|\W*Generated (?:with|by)\b)")
 _COMMITTED = re.compile(
     r"^\[(?P<branch>[^\]\n]+?) (?:\([\w-]+\) )?(?P<sha>[0-9a-f]{6,40})\] (?P<subject>.*)$", re.MULTILINE
 )
@@ -86,7 +96,7 @@ class Words:
 
 def works_of(command: str) -> tuple[Work, ...]:
     """What a command line does, each kind once, in the order of its parts."""
-    bare = _QUOTED.sub('""', _HEREDOC.sub("", command[:4000]))
+    bare = _QUOTED.sub('""', _HEREDOC.sub("", command[:_LONGEST]))
     kinds: dict[Work, None] = {}
     for part in _SEPARATOR.split(bare):
         words = _PREFIX.sub("", part, count=1).strip(" ()")
@@ -120,12 +130,9 @@ def pull_request_words(command: str) -> Words | None:
 
 
 def _quoted_words(command: str) -> Words | None:
-    start = command.find("commit")
-    document = _HEREDOC.search(command, start if start >= 0 else 0)
-    if document:
-        text = document[2]
-    else:
-        text = "\n\n".join(_values(_MESSAGE, command[start:]))
+    own = command[max(command.find("commit"), 0) : _LONGEST]
+    document = _HEREDOC.search(own)
+    text = document[2] if document else "\n\n".join(_values(_MESSAGE, own))
     text = _without_trailers(text)
     title, _, body = text.partition("\n")
     return Words(title=one_line(title), body=body.strip()) if title.strip() else None

@@ -10,6 +10,7 @@ from workers.compressors.rules.edits import edit_observation, edited_paths
 from workers.compressors.rules.errors import error_observations
 from workers.compressors.rules.history import COMMIT, history_observations
 from workers.compressors.rules.outcomes import outcome_observations
+from workers.compressors.rules.paths import folders_of
 from workers.compressors.rules.research import research_observations
 from workers.compressors.rules.summary import summary_of
 from workers.compressors.rules.turns import Turn, turns_of
@@ -29,22 +30,21 @@ class RulesCompressor:
 
 def compress(batch: Batch) -> Compressed:
     turns = turns_of(batch)
-    root = batch.session.cwd
-    observations = tuple(draft for turn in turns for draft in _observations(turn, root, batch.earlier))
-    summary = summary_of([turn for turn in turns if turn.closings], root) if batch.wants_summary else None
+    folders = folders_of(batch.session.cwd, *(use.cwd for turn in turns for use in turn.uses))
+    observations = tuple(draft for turn in turns for draft in _observations(turn, folders, batch.earlier))
+    summary = summary_of([turn for turn in turns if turn.closings], folders) if batch.wants_summary else None
     return Compressed(observations=observations, summary=summary)
 
 
-def _observations(turn: Turn, root: str, earlier: tuple[Observation, ...]) -> Iterator[ObservationDraft]:
+def _observations(turn: Turn, folders: tuple[str, ...], earlier: tuple[Observation, ...]) -> Iterator[ObservationDraft]:
     changes = changes_of(turn.uses)
-    edited = edited_paths(changes, root)
-    outcomes = outcome_observations(turn, root, earlier)
+    edited = edited_paths(changes, folders)
+    outcomes = outcome_observations(turn, folders, earlier)
     commits = list(history_observations(turn, edited))
     mended = {path for draft in outcomes if draft.type == ObservationType.BUGFIX for path in draft.files_modified}
     kind = _kind_by_commit(commits)
     for change in changes:
-        if draft := edit_observation(change, root, mended=mended, kind=kind):
-            yield draft
+        yield edit_observation(change, folders, mended=mended, kind=kind)
     yield from outcomes
     yield from commits
     yield from research_observations(turn)

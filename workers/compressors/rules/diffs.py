@@ -10,7 +10,10 @@ from workers.compressors.rules.turns import ToolUse
 
 EDIT_TOOLS = ("Edit", "Write", "MultiEdit", "NotebookEdit", "apply_patch")
 _PATCH_FILE = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$")
+CONFLICT_START = re.compile(r"^<{7}(?: |$)")
 _CONFLICT_MARK = re.compile(r"^(?:<{7}|={7}|>{7})(?: |$)")
+_LINE_LENGTH = 400
+"""Characters kept of a line; longer ones are data, not code."""
 _PATCH_MOVE = re.compile(r"^\*\*\* Move to: (.+)$")
 
 
@@ -24,7 +27,6 @@ class FileChange:
     context: list[str] = field(default_factory=list)
     created: bool = False
     deleted: bool = False
-    edits: int = 0
     message_ids: list[int] = field(default_factory=list)
     tokens: int = 0
 
@@ -59,7 +61,6 @@ def changes_of(uses: Iterable[ToolUse]) -> list[FileChange]:
             change.context += part.context
             change.created |= part.created
             change.deleted = part.deleted
-            change.edits += 1
             change.tokens += use.tokens
             if use.message_id not in change.message_ids:
                 change.message_ids.append(use.message_id)
@@ -97,7 +98,7 @@ def _replacements(use: ToolUse) -> Iterator[tuple[str, str]]:
 
 def _add_hunk(change: FileChange, lines: Iterable[str]) -> None:
     for line in lines:
-        mark, text = line[:1], line[1:]
+        mark, text = line[:1], line[1 : _LINE_LENGTH + 1]
         if mark == "+":
             change.added.append(text)
         elif mark == "-":
@@ -110,14 +111,13 @@ def _add_replacement(change: FileChange, old: list[str], new: list[str]) -> None
     """Without a patch, what both texts share counts as context, whatever its place."""
     shared = Counter(old) & Counter(new)
     change.context += shared
-    left = Counter(shared)
     for lines, into in ((new, change.added), (old, change.removed)):
         left = Counter(shared)
         for line in lines:
             if left[line] > 0:
                 left[line] -= 1
             else:
-                into.append(line)
+                into.append(line[:_LINE_LENGTH])
 
 
 def _patch_parts(patch: str) -> list[FileChange]:

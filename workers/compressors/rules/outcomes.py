@@ -1,12 +1,14 @@
 """Tests, builds and linters: what failed, the lines that say why, and what later succeeded."""
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from service.models import Observation, ObservationDraft, ObservationType
 from workers.compressors.rules.commands import Work, works_of
-from workers.compressors.rules.edits import TITLE_LIMIT
+from workers.compressors.rules.diffs import changes_of
+from workers.compressors.rules.edits import TITLE_LIMIT, edited_paths
 from workers.compressors.rules.payload import string
 from workers.compressors.rules.text import clip, one_line, take
 from workers.compressors.rules.turns import ToolUse, Turn
@@ -18,23 +20,26 @@ _LINES_LIMIT = 420
 _LINE_LIMIT = 150
 _SCAN_LIMIT = 60_000
 _FAILED = re.compile(
-    r"^\s*--- FAIL|^FAIL\b|^FAILED\b|^E\s{2,}\S|^panic:|^error(?:\[\w+\])?:|: error\b|\[ERROR\]|ERROR task failed|^\s*[✗✕×] |^not ok\b"
-    r"|\b[1-9]\d* (?:failed|failures?|errors?)\b|^Traceback |\[build failed\]|\[setup failed\]|^BUILD FAILED|^[1-9]\d* issues:",
-    re.MULTILINE,
+    r"""^[ \t]*---\ FAIL | ^FAIL\b | ^FAILED\b | ^E[ ]{2,}\S | ^panic: | ^error(?:\[\w+\])?: | :\ error\b | \[ERROR\]
+      | ^[ \t]*[✗✕×][ ] | ^not\ ok\b | ^Traceback[ ] | ERROR\ task\ failed | \[(?:build|setup)\ failed\] | ^BUILD\ FAILED
+      | \b[1-9]\d*\ (?:failed|failures?|errors?)\b | ^[1-9]\d*\ issues:""",
+    re.MULTILINE | re.VERBOSE,
 )
 _WHY = re.compile(
-    r"^\s*--- FAIL:|^FAILED \S|^E\s{2,}\S|^panic: |^error(?:\[\w+\])?: |^\S+\.\w{1,5}:\d+(?::\d+)?: |^\s+\S+\.\w{1,5}:\d+: \S|: error\b"
-    r"|^\s*[✗✕×] |^not ok\b|\b(?:Assertion|Type|Value|Key|Import|Syntax|Reference|Name|Attribute|Runtime)Error\b"
-    r"|\b(?:expected|want|got|undefined|cannot|mismatch|no such|unable|fatal)\b",
-    re.IGNORECASE,
+    r"""^[ \t]*---\ FAIL: | ^FAILED\ \S | ^E[ ]{2,}\S | ^panic:[ ] | ^error(?:\[\w+\])?:[ ] | :\ error\b | ^[ \t]*[✗✕×][ ]
+      | ^[ \t]*\S+\.\w{1,5}:\d+(?::\d+)?:[ ] | ^not\ ok\b | \w(?:Error|Exception)\b
+      | \b(?:expected|want|got|undefined|cannot|mismatch|no\ such|unable|fatal)\b""",
+    re.IGNORECASE | re.VERBOSE,
 )
 _PASSING = re.compile(
-    r"^(?:ok\s|PASS\b|=== RUN|=== PAUSE|=== CONT|\?\s|\s*--- PASS|\d{4}[/-]\d\d[/-]\d\d |\[\w+(?::\w+)*\] \$ )"
+    r"""ok\s | PASS\b | ===\ (?:RUN|PAUSE|CONT) | \?\s | [ \t]*---\ PASS | \d{4}[/-]\d\d[/-]\d\d[ ] | \[\w+(?::\w+)*\]\ \$[ ]""",
+    re.VERBOSE,
 )
 _TEST_NAME = re.compile(
-    r"--- FAIL: (\S+)|^FAILED (\S+)|^\s*[✗✕×] (.+?)(?: \(\d.*)?$|^not ok \d+ -? ?(.+)$", re.MULTILINE
+    r"""---\ FAIL:\ (\S+) | ^FAILED\ (\S+) | ^[ \t]*[✗✕×]\ (.+?)(?:\ \(\d.*)?$ | ^not\ ok\ \d+\ -?\ ?(.+)$""",
+    re.MULTILINE | re.VERBOSE,
 )
-_PACKAGE_LINE = re.compile(r"^(?:FAIL\s|FAIL$|exit status|Exit code|ok\s|# )")
+_PACKAGE_LINE = re.compile(r"FAIL\s|FAIL$|exit status|Exit code|ok\s|# |\S+:\d+: : #|\[|\d+ issues?:|\* \w+: \d+$")
 _TIMING = re.compile(r" \(\d+(?:\.\d+)?m?s\)")
 
 
@@ -81,17 +86,15 @@ def _names(output: str) -> tuple[str, ...]:
 def _why(output: str) -> tuple[str, ...]:
     lines = [line for line in output.splitlines() if line.strip() and not _PASSING.match(line)]
     telling = [line for line in lines if _WHY.search(line) and not _PACKAGE_LINE.match(line.strip())]
-    rest = telling or [line for line in lines if not _PACKAGE_LINE.match(line.strip())][-3:]
-    return take(
-        (_TIMING.sub("", one_line(line).removeprefix("--- ")) for line in rest), _LINES_LIMIT, line_limit=_LINE_LIMIT
-    )
+    said = (_TIMING.sub("", one_line(line).removeprefix("--- ")) for line in telling)
+    return take(said, _LINES_LIMIT, line_limit=_LINE_LIMIT)
 
 
 def outcome_observations(
-    turn: Turn, edited: tuple[str, ...], earlier: tuple[Observation, ...]
+    turn: Turn, folders: tuple[str, ...], earlier: tuple[Observation, ...]
 ) -> list[ObservationDraft]:
-    """A failure that a later check of the turn answered, as the fix; one that is still open, as a discovery; and a
-    success that answers a failure stored before."""
+    """A failure that a later check of the turn answered, as the fix, with the files edited in between; one that is
+    still open, as a discovery; and a success that answers a failure stored before."""
     open_failures: list[Failure] = []
     drafts: list[ObservationDraft] = []
     for outcome in checks_of(turn):
@@ -101,18 +104,27 @@ def outcome_observations(
         fixed = [failure for failure in open_failures if failure.work in outcome.works]
         open_failures = [failure for failure in open_failures if failure.work not in outcome.works]
         if fixed:
-            drafts.append(_fix(fixed, outcome.use, edited))
-        elif edited and not drafts and (before := _open_before(earlier, outcome.works)):
-            drafts.append(_late_fix(before, outcome.use, edited))
+            drafts.append(_fix(fixed, outcome.use, _edited(turn, fixed[0].use, outcome.use, folders)))
+        elif not drafts and (before := _open_before(earlier, outcome.works)):
+            edited = _edited(turn, turn.uses[0], outcome.use, folders)
+            if edited:
+                drafts.append(_late_fix(before, outcome.use, edited))
     if open_failures:
         drafts.append(_open(open_failures))
     return drafts
 
 
+def _edited(turn: Turn, first: ToolUse, last: ToolUse, folders: tuple[str, ...]) -> tuple[str, ...]:
+    """Files edited from one tool call to another."""
+    since = itertools.dropwhile(lambda use: use is not first, turn.uses)
+    return edited_paths(changes_of(itertools.takewhile(lambda use: use is not last, since)), folders)
+
+
 def _fix(failures: list[Failure], success: ToolUse, edited: tuple[str, ...]) -> ObservationDraft:
     worth = _worst(failures)
+    proven = edited and worth.work is not Work.LINT
     return ObservationDraft(
-        type=ObservationType.BUGFIX if edited else ObservationType.DISCOVERY,
+        type=ObservationType.BUGFIX if proven else ObservationType.CHANGE if edited else ObservationType.DISCOVERY,
         title=clip(f"{'Fixed' if edited else 'Passed again'}: {_headline(worth)}", TITLE_LIMIT),
         subtitle=f"{worth.work} failed, then passed",
         facts=take((line for failure in failures for line in failure.lines), _LINES_LIMIT, line_limit=_LINE_LIMIT),

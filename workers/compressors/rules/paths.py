@@ -1,24 +1,25 @@
-"""File names as they are stored: relative to the session's folder when they are inside it."""
+"""File names as they are stored: relative to a folder of the session when they are inside one."""
 
 import posixpath
 import re
 
 _WINDOWS = re.compile(r"^[A-Za-z]:\\|\\\\")
-_PLANS = re.compile(r"/\.(?:claude|gemini|codex|cursor)/(?:.*/)?plans?/")
 
 
-def relative(path: str, root: str) -> str:
-    """`path` with forward slashes, relative to `root` if it lies inside, else as it came."""
-    clean = path.strip()
-    if _WINDOWS.search(clean):
-        clean, root = clean.replace("\\", "/"), root.replace("\\", "/")
-    clean = posixpath.normpath(clean) if clean else ""
-    folder = posixpath.normpath(root) if root else ""
-    if folder not in {"", "/", "."} and clean.startswith(folder + "/"):
-        return clean[len(folder) + 1 :]
-    return clean
+def folders_of(*candidates: str) -> tuple[str, ...]:
+    """The folders that a session worked in, the outermost first, so that names do not depend on a `cd`."""
+    clean = {posixpath.normpath(_slashes(folder)) for folder in candidates if folder.strip()}
+    return tuple(sorted(clean - {"/", "."}, key=lambda folder: (len(folder), folder)))
 
 
-def is_plan(path: str) -> bool:
-    """Whether the file is a client's own plan, kept outside the project."""
-    return _PLANS.search(path) is not None
+def relative(path: str, folders: tuple[str, ...]) -> str:
+    """`path` with forward slashes, relative to the first of `folders` (see `folders_of`) that holds it, else whole."""
+    if not path.strip():
+        return ""
+    clean = posixpath.normpath(_slashes(path.strip()))
+    folder = next((folder for folder in folders if clean.startswith(folder + "/")), "")
+    return clean[len(folder) :].lstrip("/") if folder else clean
+
+
+def _slashes(path: str) -> str:
+    return path.replace("\\", "/") if _WINDOWS.search(path) else path

@@ -127,18 +127,18 @@ def _first(rules: tuple[tuple[str, re.Pattern[str]], ...], text: str) -> str | N
     )
 
 
-def summary_of(turns: list[Turn], root: str) -> SummaryDraft | None:
+def summary_of(turns: list[Turn], folders: tuple[str, ...]) -> SummaryDraft | None:
     """One summary of all turns that end here; nothing when nobody said or did anything."""
     parts = [_sections(turn) for turn in turns]
     fields = {name: _field(parts, name, limit) for name, limit in _FIELD_LIMIT.items()}
-    edited = tuple(dict.fromkeys(chain.from_iterable(edited_paths(changes_of(turn.uses), root) for turn in turns)))
+    edited = tuple(dict.fromkeys(chain.from_iterable(edited_paths(changes_of(turn.uses), folders) for turn in turns)))
     if not any(fields.values()) and not edited:
         return None
     fields["investigated"] = "\n".join(filter(None, (fields["investigated"], _searches(turns))))
     closings = [said for turn in turns for said in turn.closings]
     return SummaryDraft(
         request=_request(turns),
-        files_read=_files_read(turns, root)[:_FILES_READ],
+        files_read=_files_read(turns, folders)[:_FILES_READ],
         files_edited=edited,
         message_ids=tuple(said.message_id for said in closings),
         discovery_tokens=sum(said.tokens for said in closings) + sum(use.tokens for turn in turns for use in turn.uses),
@@ -177,11 +177,11 @@ def _opening(prompt: str) -> str:
     return " ".join(sentences(one_line(prompt[:1000]))[:2])
 
 
-def _files_read(turns: list[Turn], root: str) -> tuple[str, ...]:
+def _files_read(turns: list[Turn], folders: tuple[str, ...]) -> tuple[str, ...]:
     paths = (
         string(use.input, "file_path", "path", "absolute_path")
         for turn in turns
         for use in turn.named("Read")
         if not use.error
     )
-    return tuple(dict.fromkeys(relative(path, root) for path in paths if path))
+    return tuple(dict.fromkeys(relative(path, folders) for path in paths if path))

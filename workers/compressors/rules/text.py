@@ -3,24 +3,27 @@
 import re
 from collections.abc import Iterable, Iterator
 
-_SPACES = re.compile(r"\s+")
 _FENCE = re.compile(r"^\s*(?:```|~~~)")
 _TABLE_RULE = re.compile(r"^\s*\|?[\s:|-]{3,}$")
 _LINK = re.compile(r"\[([^\]\n]{1,200})\]\((?:[^()\s]{1,500})\)")
-_MARKS = re.compile(r"\*\*|__(?=\w)|(?<=\w)__|`+|[✅❌✓✗⚠️🎉🤖🔴🟢🟡★]\ufe0f?")
+_TICKS = str.maketrans(dict.fromkeys("`✅❌✓✗⚠🎉🤖🔴🟢🟡★\ufe0f"))
 _LEAD = re.compile(r"^\s*(?:[-*+•]\s+|\d{1,3}[.)]\s+|#{1,6}\s+|>\s+)*(?:\[[ xX]\]\s+)?")
 _SENTENCE_END = re.compile(r"(?<=[.!?:])\s+(?=[A-Z\"'(`\d])|\n+")
 _FILLER = re.compile(
-    r"^(?:done|perfect|great|excellent|good (?:call|question|catch|point)|all done|sure|ok(?:ay)?|you'?re (?:absolutely )?right"
-    r"|now i have (?:all|a|everything)\b.*|let me (?:create|compile|provide|summarize|write)\b.*|here'?s (?:a|the|my|what)\b.*"
-    r"|i (?:now )?have (?:enough|all|a (?:complete|comprehensive|full))\b.*|summary|based on my\b.*)[.!:,]*$",
-    re.IGNORECASE,
+    r"""^(?:done|perfect|great|excellent|good\ (?:call|question|catch|point)|all\ done|sure|ok(?:ay)?|summary
+      |you'?re\ (?:absolutely\ )?right|here'?s\ (?:a|the|my|what)\b.*|based\ on\ my\b.*
+      |now\ i\ have\ (?:all|a|everything)\b.*|let\ me\ (?:create|compile|provide|summarize|write)\b.*
+      |i\ (?:now\ )?have\ (?:enough|all|a\ (?:complete|comprehensive|full))\b.*)[.!:,]*$""",
+    re.IGNORECASE | re.VERBOSE,
 )
+_SHORTEST = 2
+_SHORTEST_REST = 20
+"""Room for less than so many characters is not filled with the head of a line."""
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]{2,}")
 
 
 def one_line(text: str) -> str:
-    return _SPACES.sub(" ", text).strip()
+    return " ".join(text.split())
 
 
 def clip(text: str, limit: int) -> str:
@@ -36,7 +39,8 @@ def clip(text: str, limit: int) -> str:
 
 def plain(line: str) -> str:
     """A line of Markdown without its marks: bullets, headings, emphasis, links, ticks."""
-    return one_line(_MARKS.sub("", _LINK.sub(r"\1", _LEAD.sub("", line, count=1))))
+    bare = _LEAD.sub("", line, count=1).replace("**", "").translate(_TICKS)
+    return one_line(_LINK.sub(r"\1", bare) if "](" in bare else bare)
 
 
 def prose_lines(markdown: str) -> Iterator[str]:
@@ -79,11 +83,11 @@ def take(lines: Iterable[str], limit: int, *, line_limit: int = 240) -> tuple[st
     left = limit
     for raw in lines:
         line = clip(raw, min(line_limit, left))
-        if len(line) < 2 or line in taken:
+        if len(line) < _SHORTEST or line in taken:
             continue
         taken[line] = None
         left -= len(line)
-        if left < 20:
+        if left < _SHORTEST_REST:
             break
     return tuple(taken)
 

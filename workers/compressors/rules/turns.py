@@ -44,6 +44,7 @@ class ToolUse:
     input: dict[str, Any]
     response: Any
     error: str
+    cwd: str
     tokens: int
 
     @property
@@ -87,7 +88,8 @@ def turns_of(batch: Batch) -> list[Turn]:
     by_client_id = {p.client_prompt_id: i for i, p in enumerate(prompts) if p.client_prompt_id}
     turns: dict[int, Turn] = {}
     for message in batch.messages:
-        index = by_client_id.get(message.client_prompt_id, bisect_right(times, message.captured_at_epoch) - 1)
+        latest = bisect_right(times, message.captured_at_epoch) - 1
+        index = by_client_id.get(message.client_prompt_id or "", latest)
         turn = turns.setdefault(index, Turn(prompt=prompts[index] if index >= 0 else None))
         _add(turn, message)
     return [turns[index] for index in sorted(turns)]
@@ -118,5 +120,6 @@ def _tool_use(message: Message, payload: dict[str, Any]) -> ToolUse:
         input=tool_input if isinstance(tool_input, dict) else {"input": tool_input},
         response=response,
         error=(text_of(payload.get("error")) or text_of(response) or "failed") if failed else "",
+        cwd=string(payload, "cwd"),
         tokens=(size_of(tool_input) + size_of(response)) // CHARS_PER_TOKEN,
     )
