@@ -1,5 +1,6 @@
 """The keyword ranking that the quality benchmark measures, over observations, summaries and prompts in FTS5."""
 
+import math
 import re
 import sqlite3
 from collections import defaultdict
@@ -9,12 +10,143 @@ CREATE TABLE sessions (session_id TEXT PRIMARY KEY, started INTEGER);
 CREATE TABLE observations (id INTEGER PRIMARY KEY, session_id TEXT, at INTEGER);
 CREATE TABLE summaries (id INTEGER PRIMARY KEY, session_id TEXT, at INTEGER);
 CREATE TABLE prompts (id INTEGER PRIMARY KEY, session_id TEXT, at INTEGER);
-CREATE VIRTUAL TABLE observations_fts USING fts5(title, subtitle, narrative, facts, concepts, files_modified, files_read, extra, tokenize='porter unicode61');
-CREATE VIRTUAL TABLE summaries_fts USING fts5(request, investigated, learned, completed, next_steps, notes, files_edited, files_read, extra, tokenize='porter unicode61');
-CREATE VIRTUAL TABLE prompts_fts USING fts5(text, extra, tokenize='porter unicode61');
+CREATE VIRTUAL TABLE observations_fts USING fts5(
+    title, subtitle, narrative, facts, concepts, files_modified, files_read, extra,
+    tokenize='porter unicode61');
+CREATE VIRTUAL TABLE summaries_fts USING fts5(
+    request, investigated, learned, completed, next_steps, notes, files_edited, files_read, extra,
+    tokenize='porter unicode61');
+CREATE VIRTUAL TABLE prompts_fts USING fts5(
+    text, extra,
+    tokenize='porter unicode61');
 """
 STOP_WORDS = frozenset(
-    "a about above after again all also am an and any are as at be because been before being below between both but by can could did do does doing down during each few for from further get got had has have having he her here hers him his how i if in into is it its just let lets like me more most my need no nor not now of off on once only or other our out over own please same she should so some such than that the their them then there these they this those through to too under until up us very want was we were what when where which while who whom why will with would you your".split()
+    [
+        "a",
+        "about",
+        "above",
+        "after",
+        "again",
+        "all",
+        "also",
+        "am",
+        "an",
+        "and",
+        "any",
+        "are",
+        "as",
+        "at",
+        "be",
+        "because",
+        "been",
+        "before",
+        "being",
+        "below",
+        "between",
+        "both",
+        "but",
+        "by",
+        "can",
+        "could",
+        "did",
+        "do",
+        "does",
+        "doing",
+        "down",
+        "during",
+        "each",
+        "few",
+        "for",
+        "from",
+        "further",
+        "get",
+        "got",
+        "had",
+        "has",
+        "have",
+        "having",
+        "he",
+        "her",
+        "here",
+        "hers",
+        "him",
+        "his",
+        "how",
+        "i",
+        "if",
+        "in",
+        "into",
+        "is",
+        "it",
+        "its",
+        "just",
+        "let",
+        "lets",
+        "like",
+        "me",
+        "more",
+        "most",
+        "my",
+        "need",
+        "no",
+        "nor",
+        "not",
+        "now",
+        "of",
+        "off",
+        "on",
+        "once",
+        "only",
+        "or",
+        "other",
+        "our",
+        "out",
+        "over",
+        "own",
+        "please",
+        "same",
+        "she",
+        "should",
+        "so",
+        "some",
+        "such",
+        "than",
+        "that",
+        "the",
+        "their",
+        "them",
+        "then",
+        "there",
+        "these",
+        "they",
+        "this",
+        "those",
+        "through",
+        "to",
+        "too",
+        "under",
+        "until",
+        "up",
+        "us",
+        "very",
+        "want",
+        "was",
+        "we",
+        "were",
+        "what",
+        "when",
+        "where",
+        "which",
+        "while",
+        "who",
+        "whom",
+        "why",
+        "will",
+        "with",
+        "would",
+        "you",
+        "your",
+    ]
 )
 WORD = re.compile(r"\w+")
 JOINED = re.compile(r"\w+(?:[./#-]\w+)+")
@@ -26,7 +158,11 @@ WEIGHTS = {
     "prompts": (1.0, 0.5),
 }
 CANDIDATES = 300
-SESSION_SHARE = 0.5
+SESSION_SHARE = 1.0
+SESSION_HITS = 10
+"""A session's own score is the harmonic sum of its best so many hits."""
+FLOOR, FADE_DAYS = 0.8, 60.0
+"""Age, counted from the newest candidate, lowers a score by 20 % at most."""
 MAX_TERMS = 64
 
 
@@ -88,12 +224,20 @@ class Index:
         return sorted(found, reverse=True)
 
     def sessions(self, query: str, *, before: int | None = None, without: str | None = None) -> list[str]:
+        """Sessions in the order of their first hit."""
         hits = self.hits(query, before=before, without=without)
-        share: dict[str, list[float]] = defaultdict(list)
-        for score, _, session, _ in hits:
-            share[session].append(score)
-        total = {s: sum(v / (i + 1) for i, v in enumerate(scores[:10])) for s, scores in share.items()}
-        ranked = sorted(
-            ((score + SESSION_SHARE * total[session], session) for score, _, session, _ in hits), reverse=True
-        )
+        newest = max((at for *_, at in hits), default=0)
+        scored = sorted(((score * faded(newest - at), session) for score, _, session, at in hits), reverse=True)
+        of_session: dict[str, list[float]] = defaultdict(list)
+        for score, session in scored:
+            of_session[session].append(score)
+        share = {
+            session: sum(score / place for place, score in enumerate(scores[:SESSION_HITS], 1))
+            for session, scores in of_session.items()
+        }
+        ranked = sorted(((score + SESSION_SHARE * share[session], session) for score, session in scored), reverse=True)
         return list(dict.fromkeys(session for _, session in ranked))
+
+
+def faded(age_ms: int) -> float:
+    return FLOOR + (1 - FLOOR) * math.exp(-age_ms / (FADE_DAYS * 86_400_000))

@@ -8,7 +8,6 @@ a cache and is made when it is not there. No service runs: turns are cut as the 
 
 import argparse
 import asyncio
-import re
 import sqlite3
 import subprocess
 import sys
@@ -24,18 +23,17 @@ import orjson
 
 from benchmarks.keyword_ranking import SCHEMA, Index, shadow
 from service.models import Batch, Compressed, Message, MessageType, Observation, Prompt, Session
+from service.noise import file_read, is_bookkeeping
+from service.settings import DEFAULT_SKIP_TOOLS
 from workers.compressors.rules import RulesCompressor
-from workers.compressors.rules.commands import Work, works_of
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 SESSIONS = (SHARED / "sessions/entire-cli", SHARED / "sessions/clients/gemini/entire-cli")
 BENCHMARK = SHARED / "benchmarks/entire-cli"
-SKIP_TOOLS = frozenset(
-    "TodoWrite TodoRead TaskCreate TaskUpdate TaskList TaskGet TaskStop ToolSearch EnterPlanMode Skill LS Glob".split()
-)
+SKIP_TOOLS = frozenset(name.strip() for name in DEFAULT_SKIP_TOOLS.split(","))
 SUMMARY_EVENTS = frozenset({"Stop", "PreCompact", "SessionEnd"})
+COPIED = ("type", "title", "subtitle", "narrative", "facts", "concepts", "files_read", "files_modified", "metadata")
 FLOORS = {"commit": 0.56, "intent": 0.88, "finding": 0.80, "file": 0.87, "prompt-blame": 0.33, "prompt-files": 0.34}
-LISTING = re.compile(r"^\s*(?:ls|pwd|cd|tree|git\s+status)\b[^&|;]*$")
 
 
 def epoch_ms(iso: str) -> int:
@@ -50,7 +48,7 @@ class Log:
     prompts: list[Prompt] = field(default_factory=list)
     waiting: list[Message] = field(default_factory=list)
     earlier: list[Observation] = field(default_factory=list)
-    read: set[tuple[Any, ...]] = field(default_factory=set)
+    read: set[str] = field(default_factory=set)
     fresh: bool = False
 
     def batch(self) -> Batch:
@@ -95,18 +93,14 @@ def incoming(payload: dict[str, Any], event: str) -> Iterator[tuple[str, int]]:
 
 
 def is_noise(log: Log, payload: dict[str, Any]) -> bool:
-    """What the queue stores as skipped: bookkeeping tools, re-reads of the same range, bare listings."""
-    tool, asked = payload.get("tool_name"), payload.get("tool_input")
-    if tool in SKIP_TOOLS:
-        return True
-    if not isinstance(asked, dict):
-        return False
-    if tool == "Read":
-        key = (asked.get("file_path"), asked.get("offset"), asked.get("limit"))
-        seen = key in log.read
-        log.read.add(key)
-        return seen
-    return tool == "Bash" and LISTING.match(str(asked.get("command"))) is not None
+    """What the queue stores as skipped: bookkeeping tools, bare listings, reading the same file again."""
+    tool, asked = payload.get("tool_name") or "", payload.get("tool_input")
+    asked = asked if isinstance(asked, dict) else {}
+    subject = file_read(tool, asked)
+    again = subject in log.read
+    if subject:
+        log.read.add(subject)
+    return again or is_bookkeeping(tool, asked, SKIP_TOOLS)
 
 
 def message_of(number: int, at: int, event: str, payload: dict[str, Any]) -> Message:
@@ -201,7 +195,17 @@ def store(db: sqlite3.Connection, log: Log, batch: Batch, made: Compressed, text
                 created_at_epoch=at,
                 **{
                     name: getattr(draft, name)
-                    for name in "type title subtitle narrative facts concepts files_read files_modified metadata".split()
+                    for name in [
+                        "type",
+                        "title",
+                        "subtitle",
+                        "narrative",
+                        "facts",
+                        "concepts",
+                        "files_read",
+                        "files_modified",
+                        "metadata",
+                    ]
                 },
             )
         )

@@ -71,7 +71,9 @@ def main() -> None:
     options = parser.parse_args()
     if not options.db.exists():
         synthetic_store.build(options.db, options.rows)
-    print(f"{'words':>5} {'project':>8} {'p50 ms':>9}{'p95 ms':>9}{'cpu p50':>9}{'cpu p95':>9}{'found':>9}{'top 10':>9}")
+    print(
+        f"{'words':>5} {'project':>8} {'p50 ms':>9}{'p95 ms':>9}{'cpu p50':>9}{'cpu p95':>9}{'found':>9}{'top 10':>9}"
+    )
     for words in options.words:
         for project in (None, "p0"):
             asyncio.run(measure(options.db, words, options.count, project))

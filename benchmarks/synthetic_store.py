@@ -18,12 +18,31 @@ from migrations import runner
 from service import fulltext
 from service.database import open_writable
 
-COMMON = """add the a to of in for test file error when commit session is and on with not code run from that function use
-fix by as be this data branch git hook command it are check if new return path value now config was state build change
-string list type call read write update user log fail instead set key start end line output already only into each
-because first should has without after all before same name then message default status empty make case time missing""".split()
-ONSETS = "b c d f g h j k l m n p r s t v w br cl cr dr fl gr pl pr sc sh sl sp st str th tr".split()
-VOWELS = "a e i o u ai ea ee ia io oo ou".split()
+COMMON = """
+add the a to of in for test file error when commit session is and on with not code run from that function use fix by
+as be this data branch git hook command it are check if new return path value now config was state build change string
+list type call read write update user log fail instead set key start end line output already only into each because
+first should has without after all before same name then message default status empty make case time missing
+""".split()  # noqa: SIM905 - a list this long is read as a text
+ONSETS = [
+    *"bcdfghjklmnprstvw",
+    "br",
+    "cl",
+    "cr",
+    "dr",
+    "fl",
+    "gr",
+    "pl",
+    "pr",
+    "sc",
+    "sh",
+    "sl",
+    "sp",
+    "st",
+    "th",
+    "tr",
+]
+VOWELS = [*"aeiou", "ai", "ea", "ee", "ia", "io", "oo", "ou"]
 CODAS = ["", "", "", "b", "ck", "d", "ft", "g", "l", "ll", "m", "n", "nd", "nt", "p", "r", "rd", "s", "st", "t", "x"]
 TYPES = ("change", "discovery", "bugfix", "feature", "refactor", "decision")
 VOCABULARY = 50_000
@@ -33,8 +52,8 @@ TOPIC_WORDS, TOPIC_SHARE = 24, 0.4
 START_EPOCH, SPAN_MS = 1_700_000_000_000, 2 * 365 * 86_400_000
 
 INSERT = """
-INSERT INTO observations (session_id, project, type, title, subtitle, narrative, facts, concepts, files_read, files_modified,
-    search_extra, content_hash, created_at_epoch, stored_at_epoch)
+INSERT INTO observations (session_id, project, type, title, subtitle, narrative, facts, concepts, files_read,
+    files_modified, search_extra, content_hash, created_at_epoch, stored_at_epoch)
 VALUES (:session_id, :project, :type, :title, :subtitle, :narrative, :facts, :concepts, :files_read, :files_modified,
     :search_extra, :hash, :at, :at)
 """
@@ -139,7 +158,8 @@ def build(path: Path, count: int, *, seed: int = 1) -> None:
 def _parents(connection: sqlite3.Connection) -> None:
     """The projects and sessions that the rows name."""
     connection.execute(
-        "INSERT INTO projects (name, created_at_epoch) SELECT project, min(created_at_epoch) FROM observations GROUP BY 1"
+        "INSERT INTO projects (name, created_at_epoch) "
+        "SELECT project, min(created_at_epoch) FROM observations GROUP BY project"
     )
     connection.execute(
         "INSERT INTO sessions (session_id, project, platform, started_at_epoch, last_event_at_epoch, last_seen_epoch) "

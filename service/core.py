@@ -15,8 +15,8 @@ from migrations import runner
 from service import fulltext, inspection, intake, providers
 from service.clock import now_ms
 from service.database import Database, Tx, open_writable, translated
-from service.errors import InvalidInput, SchemaError
-from service.intake import Envelope, Event, House, Receipt, Skip
+from service.errors import InvalidInput, SchemaError, StoreUnavailable
+from service.intake import Envelope, Event, House, Kind, Receipt, Skip
 from service.pending import FlushPolicy
 from service.projects import ProjectRef
 from service.providers import Budget
@@ -86,7 +86,10 @@ class Core:
     async def ingest(self, incoming: Incoming) -> Receipt:
         """Commit one event. Raises `InvalidInput` when it is none, `StoreUnavailable` when it can't be kept."""
         event = self._prepared(incoming)
-        return (await self._write([event]))[0]
+        receipt = (await self._write([event]))[0]
+        if receipt.reason == "ignored" and isinstance(event, Event) and event.kind is Kind.SUMMARY and self._spool():
+            raise StoreUnavailable("events from the spool may come before this one; send it again, or spool it too")
+        return receipt
 
     async def ingest_many(self, batch: Sequence[Incoming]) -> list[Receipt | InvalidInput]:
         """Commit several events at once, in order; an item that is no event is its own error."""
@@ -107,6 +110,9 @@ class Core:
             provider = await providers.report(reader, self.settings.provider, self.budget, now=now)
         waiting, rejected = spooled(self.configuration.home)
         return {**depth, **provider, "spool": waiting, "rejected": rejected, "index": {"lag": 0, "gaps": 0}}
+
+    def _spool(self) -> list[str]:
+        return spool.pending(str(self.configuration.home))
 
     def _prepared(self, incoming: Incoming) -> Event | Skip:
         return intake.prepare(incoming.payload, incoming.size, incoming.envelope, self._house, now=now_ms())

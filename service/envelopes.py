@@ -11,6 +11,16 @@ from service.intake import Envelope
 TOO_LONG_FOR_MS = 16
 """Digits; more are no time."""
 
+NAMES = (
+    names.CLIENT,
+    names.CAPTURED_AT,
+    names.DELIVERY,
+    names.PROJECT,
+    names.PROJECT_KEY,
+    names.PROJECT_OVERRIDE,
+    names.PRIVATE,
+)
+
 
 def from_headers(headers: Mapping[str, str], *, platform: str | None = None, project: str | None = None) -> Envelope:
     """`platform` and `project` are the query's and win over the headers."""

@@ -50,7 +50,7 @@ WHERE session_id = :session_id AND state = 'pending' AND CASE
 
 WAITING = """
 SELECT count(*) AS events, coalesce(sum(tokens), 0) AS tokens, min(created_at_epoch) AS oldest,
-       coalesce(max(message_type = 'summary'), 0) AS closes
+       coalesce(max(message_type = 'summary'), 0) AS closes, min(nullif(not_before_epoch, 0)) AS retry_at
 FROM pending_messages WHERE session_id = :session_id AND state = 'pending'
 """
 WAITING_EVENTS = """
@@ -265,7 +265,8 @@ def claim(
             params = {"session_id": session_id, "ids": _json(ids), "worker": worker, "until": now + lease_ms}
             payloads = {row["message_id"]: row["payload"] for row in tx.all(PAYLOADS, params)}
             claimed = [_message(row, payloads.get(row["id"], "{}")) for row in tx.all(CLAIM, params)]
-            _set_next_due(tx, session_id, policy, now=now)
+            cut = len(ids) < len(rows) and rows[len(ids) - 1]["message_type"] != MessageType.SUMMARY
+            _set_next_due(tx, session_id, policy, cut=cut, now=now)
             return sorted(claimed, key=lambda m: (m.captured_at_epoch, m.message_id))
         tx.run(SET_DUE, {"session_id": session_id, "due": tx.value(EARLIEST_RETRY, {"session_id": session_id})})
     return []
@@ -286,13 +287,15 @@ def _batch_of(rows: Sequence[Row], policy: FlushPolicy, limit: int) -> list[int]
     return ids
 
 
-def _set_next_due(tx: Tx, session_id: str, policy: FlushPolicy, *, now: int) -> None:
-    """After a claim: what is left of a turn that has ended is due at once, an open batch waits its time."""
+def _set_next_due(tx: Tx, session_id: str, policy: FlushPolicy, *, cut: bool, now: int) -> None:
+    """After a claim: what is left of a turn that has ended (`cut`: of the claimed one) is due at once, an open batch
+    waits its time."""
     left = tx.one(WAITING, {"session_id": session_id})
     due = None
     if left is not None and left["events"]:
-        full = policy.by_turn or left["closes"] or left["events"] >= policy.batch_events
-        due = now if full else left["oldest"] + policy.wait_ms
+        full = left["closes"] or (cut if policy.by_turn else left["events"] >= policy.batch_events)
+        due = now if full else now + policy.silence_ms if policy.by_turn else left["oldest"] + policy.wait_ms
+        due = min(due, left["retry_at"] or due)
     tx.run(SET_DUE, {"session_id": session_id, "due": due})
 
 

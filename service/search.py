@@ -10,13 +10,14 @@ import orjson
 
 from service import projects
 from service.database import Reader
-from service.searching.conditions import Conditions, conditions
+from service.searching.conditions import Conditions, Within, conditions
 from service.searching.kinds import SOURCES, Source
 from service.searching.matching import ENOUGH, Matching
 from service.searching.ranking import HEAD, Candidate, Scored, by_date, by_relevance
-from service.searching.request import Kind, Order, SearchAnswer, SearchHit, SearchQuery
+from service.searching.request import Order, SearchAnswer, SearchHit, SearchQuery
 from service.searching.scanning import scan
-from service.searching.syntax import Syntax, parse
+from service.searching.syntax import outside_project, parse
+from service.searching.table import markdown as markdown  # noqa: PLC0414 - part of this module's face
 from service.searching.words import PART, Term, plain, terms
 
 DEADLINE_S = 2.0
@@ -25,10 +26,12 @@ NO_FTS5 = "no_fts5: this SQLite has no full-text index (or FTS is off); looked t
 DAMAGED = (
     "text_index: the full-text index cannot be read ({error}); looked through the rows, run `gapless doctor --fix`"
 )
+SMALL_PROJECT_ROWS = 5_000
 TOO_SLOW = "deadline: stopped after {seconds:g} s; there may be more"
 
 HAS_INDEX = "SELECT count(*) FROM sqlite_master WHERE type = 'trigger' AND name = 'observations_fts_insert'"
-PROJECT_NAMES = "SELECT name FROM projects"
+NAMED_SO = "SELECT value FROM json_each(:starts) WHERE EXISTS (SELECT 1 FROM projects WHERE instr(lower(name), value))"
+ROWS_OF_PROJECT = "SELECT count(*) FROM (SELECT 1 FROM observations WHERE project = :project LIMIT :limit)"
 LISTED = """
 SELECT r.id, r.session_id, r.created_at_epoch FROM {table} r{where}
 ORDER BY r.created_at_epoch {direction}, r.id {direction} LIMIT :limit
@@ -56,13 +59,13 @@ async def search(reader: Reader, query: SearchQuery, *, deadline_s: float = DEAD
     """
     text = plain(query.query).strip()
     mode = "filter" if text in ("", "*") else "keyword"
-    project = None if query.project is None else await projects.find(reader, plain(query.project))
-    if query.project is not None and project is None:
+    within = await _within(reader, query.project)
+    if query.project is not None and within is None:
         return SearchAnswer(mode=mode, degraded=None, total=0, results=())
     scopes = [
         _Scope(source=SOURCES[kind], conditions=found)
         for kind in query.kinds
-        if (found := conditions(SOURCES[kind], query, project=project)) is not None
+        if (found := conditions(SOURCES[kind], query, within)) is not None
     ]
     has_index = bool(await reader.value(HAS_INDEX))
     if mode == "filter":
@@ -71,6 +74,15 @@ async def search(reader: Reader, query: SearchQuery, *, deadline_s: float = DEAD
     total = sum(len(scope.scores) for scope in scopes)
     page = (await _ordered(reader, query, scopes))[query.offset : query.offset + query.limit]
     return SearchAnswer(mode=mode, degraded=degraded, total=total, results=await _hits(reader, page))
+
+
+async def _within(reader: Reader, given: str | None) -> Within | None:
+    """The project that a name or key stands for; None when none is given or there is none."""
+    name = None if given is None else await projects.find(reader, plain(given))
+    if name is None:
+        return None
+    rows = await reader.value(ROWS_OF_PROJECT, {"project": name, "limit": SMALL_PROJECT_ROWS + 1})
+    return Within(project=name, small=rows <= SMALL_PROJECT_ROWS)
 
 
 async def _listed(reader: Reader, query: SearchQuery, scopes: Sequence[_Scope], *, has_index: bool) -> SearchAnswer:
@@ -120,9 +132,8 @@ async def _find(
 
 
 async def _match(reader: Reader, query: SearchQuery, text: str, scopes: Sequence[_Scope]) -> None:
-    names = await reader.all(PROJECT_NAMES)
-    starts = frozenset(part[:3] for row in names for part in PART.findall(row["name"].casefold()))
-    words = [_outside_project(term, starts) for term in terms(text)]
+    words = terms(text)
+    named = await _names_projects(reader, text if parse(text, {}) else " ".join(word.literal for word in words))
     for scope in scopes:
         matching = Matching(
             reader=reader,
@@ -134,9 +145,24 @@ async def _match(reader: Reader, query: SearchQuery, text: str, scopes: Sequence
         )
         syntax = parse(text, scope.source.columns)
         if syntax is None:
-            await matching.terms(words)
+            await matching.terms([_outside_project(word) if _starts(word.literal) & named else word for word in words])
         else:
-            await matching.syntax(syntax)
+            await matching.syntax(syntax.outside_project() if named else syntax)
+
+
+async def _names_projects(reader: Reader, text: str) -> set[str]:
+    """The starts of words in a text that project names have too: those words must be looked for with care, as a
+    project's name stands in every row of it, in a column that is no text."""
+    rows = await reader.all(NAMED_SO, {"starts": orjson.dumps(sorted(_starts(text))).decode()})
+    return {row["value"] for row in rows}
+
+
+def _starts(text: str) -> set[str]:
+    return {part[:3] for part in PART.findall(text.casefold())}
+
+
+def _outside_project(term: Term) -> Term:
+    return replace(term, match=outside_project(term.match))
 
 
 async def _scan(reader: Reader, text: str, scopes: Sequence[_Scope]) -> None:
@@ -144,13 +170,6 @@ async def _scan(reader: Reader, text: str, scopes: Sequence[_Scope]) -> None:
     for scope in scopes:
         scope.scores.clear()
         await scan(reader, scope.source, scope.conditions, words, scope.scores)
-
-
-def _outside_project(term: Term, starts: frozenset[str]) -> Term:
-    """A project's name stands in every row of it, in a column that is no text: not a match for a word of it."""
-    if any(part[:3] in starts for part in PART.findall(term.literal.casefold())):
-        return replace(term, match=f"(- project : {term.match})")
-    return term
 
 
 async def _ordered(reader: Reader, query: SearchQuery, scopes: Sequence[_Scope]) -> list[Scored]:

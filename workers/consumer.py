@@ -41,8 +41,10 @@ class Consumer:
     """Who goes on when the budget is spent, if anyone."""
 
     async def tick(self) -> float:
-        held = list(self.held())
-        work = await self.database.write(lambda tx: completion.claim_batch(tx, self.terms, held=held, now=now_ms()))
+        # who is held is asked inside the transaction: a Stop it sees came after what its turn had to spool
+        work = await self.database.write(
+            lambda tx: completion.claim_batch(tx, self.terms, held=self.held(), now=now_ms())
+        )
         if isinstance(work, Idle):
             if self.fallback is not None and work.pause is not None and work.pause.reason == "budget":
                 return await self.fallback.tick()

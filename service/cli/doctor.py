@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from service.cli.output import Json, local_time, print_json, print_line, print_table
+from service.cli.options import Json
+from service.cli.output import local_time, print_json, print_line, print_table
 
 if TYPE_CHECKING:
     from service.settings import Configuration

@@ -2,14 +2,10 @@
 
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 WIDTH_OF_A_PIPE = 160
 """Columns where there is no terminal to ask."""
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
 def print_json(value: Any) -> None:

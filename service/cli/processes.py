@@ -6,18 +6,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from hooks.command import hook_command
-from service.cli.output import Json, complain, print_json, print_line
-from service.version import VERSION
-
-if TYPE_CHECKING:
-    from service.settings import Configuration
+from service.cli import serving
+from service.cli.options import Json
+from service.cli.output import complain, print_json, print_line
 
 READY_WITHIN_S = 30.0
 END_WITHIN_S = 35.0
@@ -33,69 +29,12 @@ def serve(
     no_workers: Annotated[bool, typer.Option("--no-workers", help="Leave the work to `gapless work`.")] = False,
 ) -> None:
     """Run the service in the foreground."""
-    from service.edge.server import run_service
-    from service.logs import logging_to
-    from service.settings import load
-    from workers.supervisor import Workers
-
-    configuration = load(flags={"host": host, "port": port})
-    with logging_to(configuration.home):
-        run_loop(
-            run_service(
-                configuration,
-                make_workers=None if no_workers else Workers,
-                started=lambda where: _announce(configuration.home, where.address),
-            )
-        )
+    serving.serve(flags={"host": host, "port": port}, with_workers=not no_workers)
 
 
 def work() -> None:
     """Run workers only, beside a service started with --no-workers."""
-    from service.logs import logging_to
-    from service.settings import load
-
-    configuration = load()
-    with logging_to(configuration.home):
-        run_loop(_work(configuration))
-
-
-async def _work(configuration: "Configuration") -> None:
-    import asyncio
-
-    from service.core import Core
-    from workers.supervisor import Workers
-
-    core = Core.open(configuration)
-    try:
-        workers = Workers(core)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C cancels the task instead
-                asyncio.get_running_loop().add_signal_handler(number, workers.stop.set)
-        print_line(f"working on {configuration.home}")
-        sys.stdout.flush()
-        await workers.run()
-    finally:
-        await core.close()
-
-
-def run_loop(main: Coroutine[Any, Any, None]) -> None:
-    """On uvloop where there is one."""
-    import asyncio
-
-    try:
-        from uvloop import new_event_loop
-    except ImportError:  # Windows
-        asyncio.run(main)
-        return
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        runner.run(main)
-
-
-def _announce(home: Path, address: str) -> None:
-    print_line(f"Gapless {VERSION} listens on {address}, data folder {home}. Ctrl-C ends it.")
-    print_line("Next: let your client run this command for its hook events (`gapless hook-command` prints it again):")
-    print_line(f"  {hook_command('claude-code')}")
-    sys.stdout.flush()
+    serving.work()
 
 
 def up(*, as_json: Json = False) -> None:

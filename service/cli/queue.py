@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from service.cli.output import Json, complain, local_time, print_json, print_line, print_pairs, print_table
+from service.cli.options import Json
+from service.cli.output import complain, local_time, print_json, print_line, print_pairs, print_table
 
 if TYPE_CHECKING:
     from service.core import Core

@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from service.cli.output import Json, print_json, print_line, print_table
+from service.cli.options import Json
+from service.cli.output import print_json, print_line, print_table
 
 
 def settings(*, as_json: Json = False) -> None:

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from service.cli.output import Json, local_time, megabytes, print_json, print_line, print_pairs
+from service.cli.options import Json
+from service.cli.output import local_time, megabytes, print_json, print_line, print_pairs
 
 if TYPE_CHECKING:
     from service.core import Core

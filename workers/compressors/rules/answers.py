@@ -12,10 +12,12 @@ from workers.compressors.rules.turns import Turn
 ANSWER_LENGTH = 600
 """Characters from which a message that closes a turn without edits is an answer worth a record of its own; the summary
 then keeps only its head."""
-_ANSWER_LIMIT = 1500
+_ANSWER_LIMIT = 3000
+_DECISIONS_LIMIT = 500
 _DECISION = re.compile(
-    r"\b(?:decided (?:to|on|not|against)|chose (?:to|not)?\b|opted (?:for|to|not)|went with|settled on|agreed (?:on|to|that)|design decision|the decision)\b",
-    re.IGNORECASE,
+    r"""\b(?:decided\ (?:to|on|not|against)|chose\b|opted\ (?:for|to|not)|went\ with|settled\ on|agreed\ (?:on|to|that)
+      |(?:design|the)\ decision)\b""",
+    re.IGNORECASE | re.VERBOSE,
 )
 
 
@@ -38,7 +40,7 @@ def answer_observations(turn: Turn) -> Iterator[ObservationDraft]:
             clip(decisions[0], TITLE_LIMIT),
             ObservationType.DECISION,
             decisions,
-            _ANSWER_LIMIT // 3,
+            _DECISIONS_LIMIT,
         )
     else:
         return

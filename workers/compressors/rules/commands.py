@@ -28,8 +28,10 @@ _KINDS = tuple(
         (Work.PULL_REQUEST, r"(?:gh|glab)\s+(?:pr|mr|issue)\s+create\b"),
         (
             Work.DEPENDENCY,
-            r"""go\s+get\s | (?:uv\s+|python3?\s+-m\s+)?pip3?\s+install\s+[^-.] | (?:npm|pnpm)\s+(?:install|i|add)\s+[^-\s]
-              | (?:uv|poetry|pdm|cargo|yarn|bun|deno|dotnet|composer|bundle)\s+add\s | (?:gem|brew|cargo)\s+install\s""",
+            r"""go\s+get\s | (?:uv\s+|python3?\s+-m\s+)?pip3?\s+install\s+[^-.]
+              | (?:npm|pnpm)\s+(?:install|i|add)\s+[^-\s]
+              | (?:uv|poetry|pdm|cargo|yarn|bun|deno|dotnet|composer|bundle)\s+add\s
+              | (?:gem|brew|cargo)\s+install\s""",
         ),
         (
             Work.TEST,

@@ -11,12 +11,12 @@ from workers.compressors.rules.paths import relative
 from workers.compressors.rules.text import clip, one_line, plain, take
 
 TITLE_LIMIT = 100
-_NARRATIVE_LIMIT = 400
+_NARRATIVE_LIMIT = 700
 _FACT_LIMIT = 130
-_FACTS_LIMIT = 700
+_FACTS_LIMIT = 1200
 _BARE_LIMIT = 230
 """For the first lines of a change that defines and says nothing."""
-_IDENTIFIERS = 10
+_IDENTIFIERS = 20
 _NAMES_IN_TITLE = 3
 _WORDS_OF_PROSE = 4
 _CONCEPT_BY_PATH = (

@@ -12,17 +12,20 @@ from workers.compressors.rules.text import clip, one_line, take
 from workers.compressors.rules.turns import ToolUse, Turn
 
 _TELLING = re.compile(
-    r"\b(?:error|fatal|failed|failure|cannot|can't|conflict|denied|not found|no such|unable|invalid|exception|panic|rejected|timed? ?out)\b",
-    re.IGNORECASE,
+    r"""\b(?:error|fatal|failed|failure|cannot|can't|conflict|denied|not\ found|no\ such|unable|invalid|exception|panic
+      |rejected|timed?\ ?out)\b""",
+    re.IGNORECASE | re.VERBOSE,
 )
 _HOUSEKEEPING = re.compile(
-    r"has not been read yet|String to replace not found|File does not exist|EISDIR|modified since read|user (?:doesn't want|rejected|denied)"
-    r"|interrupted by user|Cancelled: parallel|exceeds maximum allowed|was blocked|<tool_use_error>|No such tool|Found \d+ matches",
-    re.IGNORECASE,
+    r"""has\ not\ been\ read\ yet | String\ to\ replace\ not\ found | File\ does\ not\ exist | EISDIR
+      | modified\ since\ read | user\ (?:doesn't\ want|rejected|denied) | interrupted\ by\ user | Cancelled:\ parallel
+      | exceeds\ maximum\ allowed | was\ blocked | <tool_use_error> | No\ such\ tool""",
+    re.IGNORECASE | re.VERBOSE,
 )
 _EXIT = re.compile(r"^(?:Error: )?Exit code \d+\s*")
 _FAILING_TOOLS = ("Bash", "WebFetch")
 _LIMIT = 400
+_SCAN_LIMIT = 20_000
 
 
 def error_observations(turn: Turn) -> Iterator[ObservationDraft]:
@@ -38,14 +41,10 @@ def error_observations(turn: Turn) -> Iterator[ObservationDraft]:
 def _error(use: ToolUse) -> ObservationDraft | None:
     command = string(use.input, "command", "url")
     works = works_of(command)
-    if (
-        any(work in CHECKS for work in works)
-        or _HOUSEKEEPING.search(use.error)
-        or set(works) <= {Work.TRIVIAL}
-        and "git" not in command
-    ):
+    quiet = set(works) <= {Work.TRIVIAL} and "git" not in command
+    if quiet or any(work in CHECKS for work in works) or _HOUSEKEEPING.search(use.error):
         return None
-    lines = [line for line in _EXIT.sub("", use.error).splitlines() if line.strip()]
+    lines = [line for line in _EXIT.sub("", use.error[:_SCAN_LIMIT]).splitlines() if line.strip()]
     telling = [line for line in lines if _TELLING.search(line)]
     if not telling:
         return None

@@ -1,7 +1,7 @@
 """Commits, pull requests, new dependencies and moved files: what shell commands say was done."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from service.models import ObservationDraft, ObservationType
 from workers.compressors.rules.commands import (
@@ -18,6 +18,8 @@ from workers.compressors.rules.turns import ToolUse, Turn
 
 COMMIT = "commit"
 _BODY_LIMIT = 700
+_SENTENCES_AS_TEXT = 3
+"""A commit's body of more lines is a list: facts instead of a narrative."""
 _TYPE_BY_VERB = (
     (
         ObservationType.BUGFIX,
@@ -54,32 +56,28 @@ def type_by_subject(subject: str) -> ObservationType:
 def history_observations(turn: Turn, edited: tuple[str, ...]) -> Iterator[ObservationDraft]:
     for use in turn.named("Bash"):
         command = string(use.input, "command", "cmd")
-        for work in works_of(command):
-            if work is Work.COMMIT and (draft := _commit(use, command, edited)):
-                yield draft
-            elif use.error:
-                continue
-            elif work is Work.PULL_REQUEST and (draft := _pull_request(use, command)):
-                yield draft
-            elif work is Work.DEPENDENCY and (draft := _dependency(use, command)):
-                yield draft
-            elif work is Work.MOVE and (draft := _move(use, command)):
-                yield draft
+        drafts = (_observation(work, use, command, edited) for work in works_of(command))
+        yield from (draft for draft in drafts if draft)
+
+
+def _observation(work: Work, use: ToolUse, command: str, edited: tuple[str, ...]) -> ObservationDraft | None:
+    # A command line may fail in its push after its commit was made: git's own word decides.
+    if work is Work.COMMIT and (committed(use.output) or not use.error):
+        return _commit(use, command, edited)
+    rule = None if use.error else _RULES.get(work)
+    return rule(use, command) if rule else None
 
 
 def _commit(use: ToolUse, command: str, edited: tuple[str, ...]) -> ObservationDraft | None:
-    where = committed(use.output)
-    if use.error and not where:
-        return None
     words = commit_words(command, use.output)
     if words is None:
         return None
     body = tuple(prose_lines(words.body))
-    bullets = len(body) > 3
+    bullets = len(body) > _SENTENCES_AS_TEXT
     return ObservationDraft(
         type=type_by_subject(words.title),
         title=clip(words.title, TITLE_LIMIT),
-        subtitle=f"commit {where}".rstrip(),
+        subtitle=f"commit {committed(use.output)}".rstrip(),
         narrative="" if bullets else essence(words.body, _BODY_LIMIT),
         facts=take(body, _BODY_LIMIT, line_limit=300) if bullets else (),
         concepts=(COMMIT,),
@@ -137,3 +135,10 @@ def _move(use: ToolUse, command: str) -> ObservationDraft | None:
         message_ids=(use.message_id,),
         discovery_tokens=use.tokens,
     )
+
+
+_RULES: dict[Work, Callable[[ToolUse, str], ObservationDraft | None]] = {
+    Work.PULL_REQUEST: _pull_request,
+    Work.DEPENDENCY: _dependency,
+    Work.MOVE: _move,
+}

@@ -21,18 +21,21 @@ _LINE_LIMIT = 150
 _SCAN_LIMIT = 60_000
 _FAILED = re.compile(
     r"""^[ \t]*---\ FAIL | ^FAIL\b | ^FAILED\b | ^E[ ]{2,}\S | ^panic: | ^error(?:\[\w+\])?: | :\ error\b | \[ERROR\]
-      | ^[ \t]*[✗✕×][ ] | ^not\ ok\b | ^Traceback[ ] | ERROR\ task\ failed | \[(?:build|setup)\ failed\] | ^BUILD\ FAILED
+      | ^[ \t]*[✗✕×][ ] | ^not\ ok\b | ^Traceback[ ] | ERROR\ task\ failed | \[(?:build|setup)\ failed\]
+      | ^BUILD\ FAILED
       | \b[1-9]\d*\ (?:failed|failures?|errors?)\b | ^[1-9]\d*\ issues:""",
     re.MULTILINE | re.VERBOSE,
 )
 _WHY = re.compile(
-    r"""^[ \t]*---\ FAIL: | ^FAILED\ \S | ^E[ ]{2,}\S | ^panic:[ ] | ^error(?:\[\w+\])?:[ ] | :\ error\b | ^[ \t]*[✗✕×][ ]
+    r"""^[ \t]*---\ FAIL: | ^FAILED\ \S | ^E[ ]{2,}\S | ^panic:[ ] | ^error(?:\[\w+\])?:[ ] | :\ error\b
+      | ^[ \t]*[✗✕×][ ]
       | ^[ \t]*\S+\.\w{1,5}:\d+(?::\d+)?:[ ] | ^not\ ok\b | \w(?:Error|Exception)\b
       | \b(?:expected|want|got|undefined|cannot|mismatch|no\ such|unable|fatal)\b""",
     re.IGNORECASE | re.VERBOSE,
 )
 _PASSING = re.compile(
-    r"""ok\s | PASS\b | ===\ (?:RUN|PAUSE|CONT) | \?\s | [ \t]*---\ PASS | \d{4}[/-]\d\d[/-]\d\d[ ] | \[\w+(?::\w+)*\]\ \$[ ]""",
+    r"""ok\s | PASS\b | ===\ (?:RUN|PAUSE|CONT) | \?\s | [ \t]*---\ PASS | \d{4}[/-]\d\d[/-]\d\d[ ]
+      | \[\w+(?::\w+)*\]\ \$[ ]""",
     re.VERBOSE,
 )
 _TEST_NAME = re.compile(

@@ -11,7 +11,7 @@ from workers.compressors.rules.payload import items, record, string, text_of
 from workers.compressors.rules.text import clip, essence, first_sentence, one_line, prose_lines, take
 from workers.compressors.rules.turns import Said, ToolUse, Turn
 
-_REPORT_LIMIT = 1500
+_REPORT_LIMIT = 2500
 _PLAN_LIMIT = 3000
 _PAGE_LIMIT = 700
 _ISSUE_LIMIT = 1500
@@ -143,12 +143,11 @@ def _reports(turn: Turn) -> Iterator[ObservationDraft]:
 
 def _report(said: Said, asked: str, tasks: Iterable[ToolUse]) -> ObservationDraft:
     tasks = list(tasks)
-    lines = list(prose_lines(said.text))
     return ObservationDraft(
         type=ObservationType.DISCOVERY,
         title=clip(asked or first_sentence(said.text, TITLE_LIMIT), TITLE_LIMIT) or "Subagent's report",
         subtitle="subagent",
-        facts=take(lines, _REPORT_LIMIT),
+        facts=take(prose_lines(said.text), _REPORT_LIMIT),
         concepts=("research",),
         message_ids=tuple(dict.fromkeys([said.message_id, *(use.message_id for use in tasks)])),
         discovery_tokens=said.tokens + sum(use.tokens for use in tasks),

@@ -18,50 +18,42 @@ _REQUEST_LIMIT = 200
 _FIELD_LIMIT = {"completed": 1300, "learned": 1300, "next_steps": 400, "investigated": 500}
 _LINE_LIMIT = 320
 _FILES_READ = 12
-_ANSWER_HEAD_LIMIT = 300
+_ANSWER_HEAD_LIMIT = 600
 _SEARCHES_LIMIT = 240
 _PATTERN_MARKS = re.compile(r"[\\^$.*+?()\[\]{}|]+")
+_SHORTEST_PATTERN = 3
+_PROMPTS = 4
 _HEADING = re.compile(r"^\s*(?:#{1,6}\s+\S|\*\*[^*]+\*\*:?\s*$)")
 _SECTION_BY_HEADING = (
-    (
-        "next_steps",
-        re.compile(r"next|remaining|todo|to do|follow[- ]?up|recommend|open question|left to", re.IGNORECASE),
-    ),
+    ("next_steps", r"next|remaining|to\ ?do|follow[- ]?up|recommend|open\ question|left\ to"),
     (
         "learned",
-        re.compile(
-            r"cause|why|finding|learn|insight|problem|issue|analysis|explanation|key|how|concern|trade|observation",
-            re.IGNORECASE,
-        ),
+        r"cause|why|finding|learn|insight|problem|issue|analysis|explanation|key|how|concern|observation",
     ),
-    (
-        "completed",
-        re.compile(
-            r"change|fix|done|complet|implement|added|updated|result|test|modified|created|summary|what i",
-            re.IGNORECASE,
-        ),
-    ),
-    ("investigated", re.compile(r"investigat|explor|review|looked|check", re.IGNORECASE)),
+    ("completed", r"change|fix|done|complet|implement|added|updated|result|test|modified|created|summary|what\ i"),
+    ("investigated", r"investigat|explor|review|looked|check"),
 )
-_SECTION_BY_SENTENCE = (
+"""Which field a heading opens: the first whose words it holds."""
+_SECTION_BY_OPENING = (
     (
         "next_steps",
-        re.compile(
-            r"(?:want me to|would you like|should i|shall i|do you want|let me know|next(?: step)?s?\b|remaining|you(?:'ll| will) (?:need|want) to|ready (?:to|for)\b|to do:)",
-            re.IGNORECASE,
-        ),
+        r"""(?:want\ me\ to|would\ you\ like|should\ i|shall\ i|do\ you\ want|let\ me\ know|next(?:\ step)?s?\b
+          |remaining|you(?:'ll|\ will)\ (?:need|want)\ to|ready\ (?:to|for)\b|to\ do:)""",
     ),
     (
         "investigated",
-        re.compile(
-            r"i(?:'ve| have)? (?:looked|reviewed|analy[sz]ed|explored|checked|searched|investigated|examined)\b",
-            re.IGNORECASE,
-        ),
+        r"i(?:'ve|\ have)?\ (?:looked|reviewed|analy[sz]ed|explored|checked|searched|investigated|examined)\b",
     ),
 )
+"""Which field a sentence belongs to by its first words, whatever its section."""
+_HEADING_RULES, _OPENING_RULES = (
+    tuple((field, re.compile(pattern, re.IGNORECASE | re.VERBOSE)) for field, pattern in rules)
+    for rules in (_SECTION_BY_HEADING, _SECTION_BY_OPENING)
+)
 _LEARNED = re.compile(
-    r"\b(?:root cause|because|the (?:issue|problem|bug|reason|cause) (?:is|was)|turns out|note that|the fix was|this means|was caused by|the key)\b",
-    re.IGNORECASE,
+    r"""\b(?:root\ cause|because|the\ (?:issue|problem|bug|reason|cause)\ (?:is|was)|turns\ out|note\ that|the\ fix\ was
+      |this\ means|was\ caused\ by)\b""",
+    re.IGNORECASE | re.VERBOSE,
 )
 
 
@@ -81,7 +73,7 @@ def sections_of(message: str, *, worked: bool) -> Sections:
     section = default
     for raw in _blocks(message):
         if _HEADING.match(raw):
-            section = _first(_SECTION_BY_HEADING, raw) or default
+            section = next((field for field, rule in _HEADING_RULES if rule.search(plain(raw))), default)
             continue
         for line in prose_lines(raw):
             for name, text in _sorted_sentences(line, section):
@@ -106,25 +98,14 @@ def _blocks(message: str) -> list[str]:
 def _sorted_sentences(line: str, section: str) -> Iterable[tuple[str, str]]:
     run: list[str] = []
     for sentence in sentences(line):
-        name = _first(_SECTION_BY_SENTENCE, sentence) or ("learned" if _LEARNED.search(sentence) else section)
+        name = next((field for field, rule in _OPENING_RULES if rule.match(sentence)), None)
+        name = name or ("learned" if _LEARNED.search(sentence) else section)
         if name == section:
             run.append(sentence)
             continue
         yield name, sentence
     if run:
         yield section, " ".join(run)
-
-
-def _first(rules: tuple[tuple[str, re.Pattern[str]], ...], text: str) -> str | None:
-    head = plain(text)[:60]
-    return next(
-        (
-            name
-            for name, pattern in rules
-            if pattern.match(head) or (rules is _SECTION_BY_HEADING and pattern.search(head))
-        ),
-        None,
-    )
 
 
 def summary_of(turns: list[Turn], folders: tuple[str, ...]) -> SummaryDraft | None:
@@ -157,7 +138,7 @@ def _sections(turn: Turn) -> Sections:
 def _searches(turns: list[Turn]) -> str:
     asked = (string(use.input, "pattern", "query") for turn in turns for use in turn.named("Grep"))
     patterns = (one_line(_PATTERN_MARKS.sub(" ", pattern)) for pattern in asked)
-    known = list(dict.fromkeys(pattern for pattern in patterns if len(pattern) > 2))
+    known = list(dict.fromkeys(pattern for pattern in patterns if len(pattern) >= _SHORTEST_PATTERN))
     return clip("searched for " + ", ".join(known), _SEARCHES_LIMIT) if known else ""
 
 
@@ -169,7 +150,7 @@ def _field(parts: list[Sections], name: str, limit: int) -> str:
 def _request(turns: list[Turn]) -> str:
     prompts = [turn.prompt.text for turn in turns if turn.prompt]
     share = max(60, _REQUEST_LIMIT // max(1, len(prompts)))
-    return " / ".join(text for prompt in prompts[:4] if (text := clip(_opening(prompt), share)))
+    return " / ".join(text for prompt in prompts[:_PROMPTS] if (text := clip(_opening(prompt), share)))
 
 
 def _opening(prompt: str) -> str:

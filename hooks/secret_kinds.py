@@ -1,0 +1,107 @@
+"""The kinds of secrets as data: tokens by their shape, words of names, flags of commands, values that are no secret."""
+
+DIGITS = "0123456789"
+_HEX, _UPPER = DIGITS + "abcdef", DIGITS + "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+BASE64URL = _UPPER + "abcdefghijklmnopqrstuvwxyz_-"
+BASE64 = BASE64URL + "+/="
+WORD = BASE64URL[:-1]
+
+# Tokens by their issuers' documents: a prefix that is a whole word, the sign, and at least 16 more word characters.
+UNDERSCORE_PREFIXES = (
+    "ghp", "gho", "ghu", "ghs", "ghr", "github_pat", "npm", "hf", "gsk", "sk_live", "rk_live", "sk_test", "rk_test",
+    "whsec", "shpat", "shpss", "dckr_pat", "dckr_oat", "dop_v1", "doo_v1", "dor_v1", "lin_api", "glsa", "sbp", "figd",
+    "ntn", "pscale_tkn", "pscale_pw", "rubygems", "sntrys", "nfp", "r8",
+)  # fmt: skip
+HYPHEN_PREFIXES = (
+    "sk", "glpat", "glrt", "gldt", "glptt", "glcbt", "glsoat", "pypi", "xoxa", "xoxb", "xoxe", "xoxp", "xoxr", "xoxs",
+    "xapp", "GOCSPX", "NRAK", "PMAK", "HRKU", "tskey", "sq0atp", "sq0csp", "pplx", "xai",
+)  # fmt: skip
+
+# Other tokens: the mark that starts a word, kind, the characters of the body, the fewest and most of them, dots in it.
+SHAPES = (
+    ("AKIA", "aws-key", _UPPER, 14, 20, 0),
+    ("ASIA", "aws-key", _UPPER, 14, 20, 0),
+    ("AIza", "google-key", BASE64URL, 30, 45, 0),
+    ("ya29.", "google-token", BASE64URL + ".", 20, 2048, 0),
+    ("SK", "twilio-key", _HEX, 32, 32, 0),
+    ("SG.", "sendgrid-key", BASE64URL + ".", 33, 99, 1),
+    ("eyJ", "jwt", BASE64URL + ".", 11, 16_384, 1),
+    ("hvs.", "vault-token", BASE64URL, 20, 512, 0),
+    ("ATATT3x", "atlassian-token", BASE64, 20, 512, 0),
+    ("AGE-SECRET-KEY-1", "private-key", _UPPER, 20, 99, 0),
+    ("hooks.slack.com/services/", "slack-webhook", BASE64URL + "/", 6, 256, 0),
+    ("hooks.slack.com/workflows/", "slack-webhook", BASE64URL + "/", 6, 256, 0),
+    ("hooks.slack.com/triggers/", "slack-webhook", BASE64URL + "/", 6, 256, 0),
+    ("discord.com/api/webhooks/", "discord-webhook", BASE64URL + "/", 30, 256, 0),
+)
+TELEGRAM_MARK, TELEGRAM_FEWEST, TELEGRAM_MOST = ":AA", 30, 40  # after the eight or more digits of a bot's id
+SIGNATURE_MARK, SIGNATURE_FEWEST = "sig=", 20  # of an Azure URL that is signed for sharing
+
+# One of these is part of every name that says secret (lower case), and how such a name may go on.
+WORDS = ("pass", "pwd", "secret", "token", "key", "credential", "auth")
+NAME_ENDS = frozenset(("", "word", "wd", "phrase", "code", "orization", "base", "_base"))
+PLURAL_ENDS = frozenset(("s", "words", "phrases", "codes"))
+NAME_TAILS = frozenset(("value", "prod", "dev", "test", "live"))
+PASSWORD_WORDS = ("pass", "pwd")
+STRONG_WORDS = (*PASSWORD_WORDS, "secret", "key")  # such a value is a secret even if it is a plain word
+KINDS = {"pass": "password", "pwd": "password", "key": "api-key", "credential": "credentials"}
+
+# Before `key`, a word that makes it a secret one; before others, a word that makes them none.
+KEY_OWNERS = (
+    "api", "access", "secret", "private", "account", "signing", "encryption", "encrypt", "master", "auth", "service",
+    "shared", "sharedaccess", "storage", "ssh", "deploy", "license", "subscription", "client", "app", "application",
+    "webhook", "admin", "hmac", "jwt", "crypto", "project", "anon", "role", "integration", "write", "consumer",
+)  # fmt: skip
+NO_OWNERS = {
+    "pass": ("by", "com", "encom", "tres", "sur", "over", "under"),
+    "token": ("page", "next", "continuation", "cancel", "cancellation", "design", "unexpected", "cursor", "of"),
+}
+SETTERS = ("set", "with", "use", "update", "change", "reset")  # setPassword("…")
+PUTTERS = ("set", "put", "add", "append", "header", "setdefault", "setenv", "setitem", "setproperty", "insert")
+
+# Commands, the flags that take a password, and whether it may follow its flag at once, must, or stands after a colon.
+APART, JOINED, EITHER, AFTER_COLON = "apart", "joined", "either", "after colon"
+COMMANDS = (
+    ("curl", ("-u", "-U", "--user", "--proxy-user"), AFTER_COLON),
+    ("mysql", ("-p",), JOINED),
+    ("mariadb", ("-p",), JOINED),
+    ("sshpass", ("-p",), EITHER),
+    ("login", ("-p",), APART),
+    ("mongo", ("-p",), APART),
+    ("redis-cli", ("-a",), APART),
+    ("sqlcmd", ("-P",), APART),
+    ("ldap", ("-w",), APART),
+)
+LOGIN_OWNERS = ("docker", "podman", "nerdctl", "registry", "skopeo", "buildah", "oras", "crane", "az", "oc", "cf")
+
+# Values that say what belongs there, and are none themselves (lower case).
+NO_SECRETS = frozenset(
+    """
+    a an and any are array as base64 bcrypt bool boolean bot bstr buffer byte bytes changed char client default denied
+    disable disabled dict empty enable enabled enum error exists expired external failed false field file float from
+    func function has hash hidden hmac identifier if include int integer interface internal invalid is it json jwt
+    keyword list literal local map md5 missing mixed must nil no none not nothing null number oauth oauth2 object of
+    off omit on optional or password passwd passphrase path pending private prompt public random read redacted
+    required same-origin secret secretstr server sha1 sha256 sha512 static str string struct symbol text the this to
+    todo token true type undefined unknown unset use used user uuid uuid4 utf8 utf-8 uint8 uint16 uint32 uint64 int8
+    int16 int32 int64 u8 u16 u32 u64 i32 i64 f64 float32 float64 valid value varchar void was with word yes your
+    basic bearer digest negotiate apikey api-key api_key key keys credentials auth authorization authenticated
+    """.split()  # noqa: SIM905 (prose reads better than quotes)
+)
+COMMON_WORDS = frozenset(
+    """
+    a an and are as at be by can cannot change confirm current do does enter field for forgot from has have hide if in
+    incorrect invalid is it missing must new no not of old on or password passwords please repeat required reset should
+    show the this to token was with wrong you your characters
+    """.split()  # noqa: SIM905 (prose reads better than quotes)
+)
+
+# How a reference starts (lower case): to a variable, a setting, a file, a place to be filled in.
+REFERENCES = (
+    "$(", "${", "<", "{", "%(", "%{", "#{", "[", "*", "&", "(", "process.env", "os.", "env.", "secret.", "secrets.",
+    "vars.", "config.", "cfg.", "settings.", "self.", "this.", "args.", "options.", "opts.", "op:", "vault:", "arn:",
+    "file:", "http:", "https:", "env:", "ref:", "./", "../", "~/", "/etc/", "/run/", "/var/", "/home/", "/usr/",
+    "/tmp/", "/opt/", "/root/", "/users/", "/mnt/", "/dev/", "redacted", "removed", "\\s", "\\w", "\\b", "\\d",
+)  # fmt: skip
+INVITATIONS = ("your", "insert", "replace", "enter", "put")  # `your-key-here`
+UNITS = frozenset(("", "s", "ms", "ns", "us", "?s", "m", "h", "d", "k", "kb", "mb", "gb", "px", "x"))

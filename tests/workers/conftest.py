@@ -1,0 +1,11 @@
+from collections.abc import Callable
+
+import pytest
+
+from service.core import Core
+from tests.store.desk import Desk
+
+
+@pytest.fixture
+def desk(core: Core, hooks_payload: Callable[..., dict[str, object]]) -> Desk:
+    return Desk(core, hooks_payload)
