@@ -347,7 +347,7 @@ def compare(events: Sequence[Event], *, kills: int, seed: int, folder: Path) -> 
     play(homes[0], events, kills=0, seed=seed)
     counts, took_s = play(homes[1], events, kills=kills, seed=seed)
     calm, stormy = map(Outcome.of, homes)
-    figures = {
+    figures: dict[str, object] = {
         "events": len(events),
         "sessions": len({event.payload["session_id"] for event in events}),
         "kills": kills,

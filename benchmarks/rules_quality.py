@@ -210,7 +210,7 @@ def store(db: sqlite3.Connection, log: Log, batch: Batch, made: Compressed, text
             )
         )
     if (summary := made.summary) is not None:
-        texts = (
+        fields = (
             summary.request,
             summary.investigated,
             summary.learned,
@@ -219,11 +219,11 @@ def store(db: sqlite3.Connection, log: Log, batch: Batch, made: Compressed, text
             summary.notes,
         )
         files = (" ".join(summary.files_edited), " ".join(summary.files_read))
-        text.kept["summaries"] += sum(map(len, texts))
+        text.kept["summaries"] += sum(map(len, fields))
         text.kept["(files)"] += sum(map(len, files))
         row_id = db.execute("SELECT count(*) FROM summaries_fts").fetchone()[0] + 1
         at = batch.messages[-1].captured_at_epoch
-        add(db, "summaries", row_id, session_id, at, (*texts, *files, shadow(" ".join((*texts, *files)))))
+        add(db, "summaries", row_id, session_id, at, (*fields, *files, shadow(" ".join((*fields, *files)))))
 
 
 def add(db: sqlite3.Connection, kind: str, row_id: int, session_id: str, at: int, columns: tuple[str, ...]) -> None:
@@ -236,7 +236,8 @@ def replay(cache: Path, db: sqlite3.Connection) -> tuple[Text, dict[str, Any]]:
     text, logs = Text(), dict[str, Log]()
     compressor, spent_s, count = RulesCompressor(), 0.0, 0
     kinds: Counter[str] = Counter()
-    edited, named = defaultdict(set), defaultdict(set)
+    edited = defaultdict[str, set[str]](set)
+    named = defaultdict[str, set[str]](set)
     for log, batch in batches(cache, logs, text):
         began = time.process_time()
         made = asyncio.run(compressor.compress(batch, strict=False))

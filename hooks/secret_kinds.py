@@ -1,10 +1,10 @@
 """The kinds of secrets as data: tokens by their shape, words of names, flags of commands, values that are no secret."""
 
-DIGITS = "0123456789"
+DIGITS, LETTERS = "0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _HEX, _UPPER = DIGITS + "abcdef", DIGITS + "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-BASE64URL = _UPPER + "abcdefghijklmnopqrstuvwxyz_-"
+WORD = DIGITS + LETTERS + "_"
+BASE64URL = WORD + "-"
 BASE64 = BASE64URL + "+/="
-WORD = BASE64URL[:-1]
 
 # Tokens by their issuers' documents: a prefix that is a whole word, the sign, and at least 16 more word characters.
 UNDERSCORE_PREFIXES = (
@@ -17,25 +17,27 @@ HYPHEN_PREFIXES = (
     "xapp", "GOCSPX", "NRAK", "PMAK", "HRKU", "tskey", "sq0atp", "sq0csp", "pplx", "xai",
 )  # fmt: skip
 
-# Other tokens: the mark that starts a word, kind, the characters of the body, the fewest and most of them, dots in it.
+# Other tokens: the mark that starts a word, kind, the characters of the body, the fewest and the most of them.
 SHAPES = (
-    ("AKIA", "aws-key", _UPPER, 14, 20, 0),
-    ("ASIA", "aws-key", _UPPER, 14, 20, 0),
-    ("AIza", "google-key", BASE64URL, 30, 45, 0),
-    ("ya29.", "google-token", BASE64URL + ".", 20, 2048, 0),
-    ("SK", "twilio-key", _HEX, 32, 32, 0),
-    ("SG.", "sendgrid-key", BASE64URL + ".", 33, 99, 1),
-    ("eyJ", "jwt", BASE64URL + ".", 11, 16_384, 1),
-    ("hvs.", "vault-token", BASE64URL, 20, 512, 0),
-    ("ATATT3x", "atlassian-token", BASE64, 20, 512, 0),
-    ("AGE-SECRET-KEY-1", "private-key", _UPPER, 20, 99, 0),
-    ("hooks.slack.com/services/", "slack-webhook", BASE64URL + "/", 6, 256, 0),
-    ("hooks.slack.com/workflows/", "slack-webhook", BASE64URL + "/", 6, 256, 0),
-    ("hooks.slack.com/triggers/", "slack-webhook", BASE64URL + "/", 6, 256, 0),
-    ("discord.com/api/webhooks/", "discord-webhook", BASE64URL + "/", 30, 256, 0),
+    ("AKIA", "aws-key", _UPPER, 14, 20),
+    ("ASIA", "aws-key", _UPPER, 14, 20),
+    ("AIza", "google-key", BASE64URL, 30, 45),
+    ("ya29.", "google-token", BASE64URL + ".", 20, 512),
+    ("SK", "twilio-key", _HEX, 32, 32),
+    ("SG.", "sendgrid-key", BASE64URL + ".", 33, 99),
+    ("hvs.", "vault-token", BASE64URL, 20, 512),
+    ("ATATT3x", "atlassian-token", BASE64, 20, 512),
+    ("AGE-SECRET-KEY-1", "private-key", _UPPER, 20, 99),
+    ("slack.com/services/", "slack-webhook", BASE64URL + "/", 6, 256),
+    ("slack.com/workflows/", "slack-webhook", BASE64URL + "/", 6, 256),
+    ("slack.com/triggers/", "slack-webhook", BASE64URL + "/", 6, 256),
+    ("/api/webhooks/", "discord-webhook", BASE64URL + "/", 30, 256),
 )
+JWT_MARK, JWT_FEWEST = "eyJ", 5  # characters of each of the parts between its dots
 TELEGRAM_MARK, TELEGRAM_FEWEST, TELEGRAM_MOST = ":AA", 30, 40  # after the eight or more digits of a bot's id
 SIGNATURE_MARK, SIGNATURE_FEWEST = "sig=", 20  # of an Azure URL that is signed for sharing
+
+NO_HOSTS = ("sha256", "sha512", "npm", "workspace")  # after the `@` of an image or package
 
 # One of these is part of every name that says secret (lower case), and how such a name may go on.
 WORDS = ("pass", "pwd", "secret", "token", "key", "credential", "auth")
@@ -58,6 +60,8 @@ NO_OWNERS = {
 }
 SETTERS = ("set", "with", "use", "update", "change", "reset")  # setPassword("…")
 PUTTERS = ("set", "put", "add", "append", "header", "setdefault", "setenv", "setitem", "setproperty", "insert")
+
+SCHEMES = ("basic", "bearer", "token", "digest", "apikey", "negotiate")  # of an Authorization header
 
 # Commands, the flags that take a password, and whether it may follow its flag at once, must, or stands after a colon.
 APART, JOINED, EITHER, AFTER_COLON = "apart", "joined", "either", "after colon"

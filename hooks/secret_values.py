@@ -17,6 +17,7 @@ from hooks.secret_kinds import (
 
 PLACEHOLDER = "[secret:"
 PLAIN, SHORT, LONG = 3, 6, 16  # characters that a plain word, a doubtful value, a word in a doubtful place must have
+_REFERENCES = (*REFERENCES, *(word + sign for word in INVITATIONS for sign in "-_ "))
 _RANDOM = frozenset(DIGITS + "!@#$%^&*+=~?")  # in a password, seldom in a name
 
 
@@ -41,7 +42,7 @@ def is_literal(value: str, word: str, *, quoted: bool, constant: bool = False) -
 def is_reference(value: str) -> bool:
     """Whether the value points to a secret, leaves a place for it, or masks it."""
     low = value.lower()
-    if low.startswith(REFERENCES) or low.startswith(tuple(word + sign for word in INVITATIONS for sign in "-_ ")):
+    if low.startswith(_REFERENCES):
         return True
     if value[:1] in "$%" and value[1:2].isalpha() and (value[0] == "%" or value[1:].isidentifier()):
         return True
@@ -55,6 +56,14 @@ def is_random(value: str, word: str) -> bool:
     if rest in UNITS and len(rest) < len(value):
         return word in PASSWORD_WORDS and value.isdigit() and len(value) > PLAIN
     return not _RANDOM.isdisjoint(value)
+
+
+def is_credential(value: str) -> bool:
+    """Whether what follows `Bearer` is a token and not the next word of a sentence."""
+    if len(value) < SHORT or is_reference(value):
+        return False
+    mixed = any(first.islower() and second.isupper() for first, second in zip(value, value[1:]))
+    return len(value) >= LONG or mixed or is_random(value, "auth")
 
 
 def is_code(value: str) -> bool:

@@ -245,11 +245,11 @@ class Database:
         return connection
 
     async def close(self) -> None:
-        """Finish the writes that wait, then close every connection."""
-        self._writer.jobs.put(None)
-        await asyncio.to_thread(self._writer.join)
+        """Finish the writes that wait, then close every connection; the writer's last, which tidies the log away."""
         for connection in self._opened:
             await connection.close()
+        self._writer.jobs.put(None)
+        await asyncio.to_thread(self._writer.join)
 
 
 def open_writable(path: Path) -> sqlite3.Connection:

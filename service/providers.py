@@ -30,7 +30,10 @@ ON CONFLICT (provider) DO UPDATE SET failures = failures + 1, first_failure_epoc
     last_error = :message
 """
 CLEAR = "DELETE FROM provider_state WHERE provider = :provider"
-RESUME = "UPDATE provider_state SET reason = NULL, until_epoch = NULL, step = 0 WHERE reason IS NOT NULL"
+RESUME = """
+UPDATE provider_state SET reason = NULL, until_epoch = NULL, step = 0
+WHERE provider <> :everyone AND reason IS NOT NULL RETURNING provider
+"""
 ADD_SPEND = """
 INSERT INTO spend (day, provider, calls, input_tokens, output_tokens) VALUES (:day, :provider, :calls, :input, :output)
 ON CONFLICT (day, provider) DO UPDATE SET calls = calls + :calls, input_tokens = input_tokens + :input,
@@ -100,11 +103,19 @@ def pause_by_hand(tx: Tx, *, now: int) -> None:
 def resume(tx: Tx, *, now: int) -> int:
     """End every pause and make what was postponed due; the number of pauses ended. What failed before stays noted until
     the next success."""
-    tx.run(CLEAR, {"provider": EVERYONE})
-    ended = tx.run(RESUME)
+    by_hand = tx.run(CLEAR, {"provider": EVERYONE})
+    if by_hand:
+        outbox.tell(tx, "health", {"provider": EVERYONE, "paused": None}, now=now)
+    return by_hand + try_again(tx, now=now)
+
+
+def try_again(tx: Tx, *, now: int) -> int:
+    """As `resume`, for changed settings: they may cure what paused a provider, and a person's pause stays."""
+    ended = tx.all(RESUME, {"everyone": EVERYONE})
+    for row in ended:
+        outbox.tell(tx, "health", {"provider": row["provider"], "paused": None}, now=now)
     pending.retry_now(tx, now=now)
-    outbox.tell(tx, "health", {"paused": None}, now=now)
-    return ended
+    return len(ended)
 
 
 def succeeded(tx: Tx, provider: str, *, now: int) -> None:

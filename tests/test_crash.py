@@ -1,5 +1,6 @@
 """The real service, killed again and again while events come in: nothing lost, nothing double."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ def outcome(**changes: object) -> crash.Outcome:
     given = {
         "messages": {"PostToolUse/s1/t1": ("done", None), "Stop/s1/p1": ("done", None)},
         "prompts": ["s1 go"],
-        "observations": crash.Counter({("s1", "edited", "", ("PostToolUse/s1/t1",)): 1}),
+        "observations": Counter({("s1", "edited", "", ("PostToolUse/s1/t1",)): 1}),
         "taken_apart": set(),
         "crashes": 0,
         "integrity": "ok",
@@ -36,9 +37,9 @@ def outcome(**changes: object) -> crash.Outcome:
         {"messages": {**outcome().messages, "Stop/s1/p1": ("failed", "crashes")}},
         {"messages": {**outcome().messages, "Stop/s1/p1": ("pending", None)}},
         {"prompts": []},
-        {"observations": crash.Counter()},
-        {"observations": crash.Counter(dict.fromkeys(outcome().observations, 2))},
-        {"observations": outcome().observations + crash.Counter({("s1", "other", "", ()): 1})},
+        {"observations": Counter()},
+        {"observations": Counter(dict.fromkeys(outcome().observations, 2))},
+        {"observations": outcome().observations + Counter({("s1", "other", "", ()): 1})},
         {"integrity": "*** in database main ***"},
         {"spooled": 1},
     ],

@@ -14,7 +14,7 @@ def main() -> None:
 
 def _run() -> int:
     try:
-        if sys.argv[1:] == ["serve"]:  # as `up` and `make run` start it: typer takes a sixth of the time to readiness
+        if sys.argv[1:] == ["serve"]:  # as `up` and `make run` start it: ready sooner without typer
             from service.cli.serving import serve
 
             serve(flags={}, with_workers=True)

@@ -84,7 +84,7 @@ async def change_settings(call: Call[Nothing, SettingsChange]) -> object:
     changed = settings_file.change(before, call.body.root)
     after = settings_file.read_again(before)
     edge.core.reconfigure(after)
-    await edge.core.database.write(lambda tx: providers.resume(tx, now=now_ms()))
+    await edge.core.database.write(lambda tx: providers.try_again(tx, now=now_ms()))
     edge.restart.set()
     return {
         **_shown(after),

@@ -1,10 +1,14 @@
 """Search over HTTP: the parameters of the contract, JSON or a table for reading."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Literal
 
 from starlette.responses import Response
 
+from service import projects
+from service import search as searches
+from service.core import read_folder
+from service.database import Reader
 from service.edge.operations import Call, Nothing, Parameters
 from service.edge.parameters import Limit, Offset, Text
 from service.searching.request import DEFAULT_LIMIT, search_query
@@ -32,14 +36,18 @@ class SearchParameters(Parameters):
 
 
 async def search(call: Call[SearchParameters, Nothing]) -> object:
-    from service import search as searches
-
-    given = call.query.model_dump(exclude={"all_projects", "cwd", "format"})
-    if call.query.all_projects:
-        given["project"] = None
+    given = call.query.model_dump(exclude={"project", "all_projects", "cwd", "format"})
     query = search_query(given)
     async with call.edge.core.database.reader() as reader:
-        answer = await searches.search(reader, query)
+        answer = await searches.search(reader, replace(query, project=await _project(reader, call.query)))
     if call.query.format == "markdown":
         return Response(searches.markdown(answer), media_type="text/markdown")
     return asdict(answer)
+
+
+async def _project(reader: Reader, asked: SearchParameters) -> str | None:
+    """None: every project, which is also what a caller gets that says nothing of a project."""
+    if asked.all_projects or asked.project or not asked.cwd:
+        return None if asked.all_projects else asked.project
+    ref = read_folder(asked.cwd, ()) or projects.ProjectRef(folder=asked.cwd)
+    return await projects.of_folder(reader, ref) or asked.cwd

@@ -19,11 +19,11 @@ CONTRACTED = re.compile(r"(?<=\w)['’](?:s|t|ll|ve|re|d|m)\b", re.IGNORECASE)
 """The endings of don't, it's, we'll: the tokenizer would make words of them."""
 NEGATED = frozenset("don isn aren wasn weren doesn didn hasn haven hadn won wouldn couldn shouldn".split())  # noqa: SIM905
 
-PATH = re.compile(r"[\w.@~-]*(?:[/\\][\w.@-]+)+")
-JOINED = re.compile(r"\w+(?:(?:\.|-|#|:|::|->)\w+)+")
+PATH = re.compile(r"(?<![\w.@~-])[\w.@~-]*+(?:[/\\][\w.@-]++)++")
+JOINED = re.compile(r"(?<!\w)\w++(?:(?:\.|-|#|:|::|->)\w++)++")
 WORD = re.compile(r"\w+")
 PART = re.compile(r"[^\W_]+")
-LONGEST_WORD = 200
+LONGEST_WORD, LONGEST_PATH = 200, 1_000
 """Characters. What is longer is data, not a word."""
 CONSIDERED = 96
 """Terms of one query that are looked up at all; a 100 kB query is its first so many."""
@@ -83,17 +83,17 @@ def _paths(text: str) -> Iterator[Term]:
     """The file's name is what counts; its folder and the whole path raise the rank of the very file."""
     for match in PATH.finditer(text):
         parts = [part for part in re.split(r"[/\\]", match[0]) if PART.search(part)]
-        if parts and len(match[0]) <= 5 * LONGEST_WORD:
+        if parts and len(parts[-1]) <= LONGEST_WORD:
             yield _phrase(parts[-1])
-            if len(parts) > 1:
-                yield _phrase(" ".join(parts[-2:]), required=False)
-                yield _phrase(" ".join(parts), required=False)
+        if len(parts) > 1 and len(match[0]) <= LONGEST_PATH:
+            yield _phrase(" ".join(parts[-2:]), required=False)
+            yield _phrase(" ".join(parts), required=False)
 
 
 def _joined(text: str) -> Iterator[Term]:
     """`foo-bar`, `a.b.c`, `ENT-260`: the parts are words of their own, together they say more."""
     for match in JOINED.finditer(PATH.sub(" ", text)):
-        if not CJK.search(match[0]) and len(match[0]) <= 5 * LONGEST_WORD:
+        if not CJK.search(match[0]) and len(match[0]) <= LONGEST_PATH:
             yield _phrase(match[0], required=False)
 
 

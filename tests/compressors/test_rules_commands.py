@@ -5,6 +5,8 @@ import pytest
 from tests.compressors.rules_turns import bash, failed, rules
 from workers.compressors.rules.commands import Work, works_of
 
+MESSAGE = "Add retry to upload\n\nThe server drops idle\nsockets."
+
 
 @pytest.mark.parametrize(
     ("command", "works"),
@@ -31,8 +33,8 @@ def test_a_command_line_is_the_kinds_of_work_of_its_parts(command: str, works: t
     [
         'git commit -m "Add retry to upload" -m "The server drops idle sockets."',
         "git add . && git commit -m 'Add retry to upload\n\nThe server drops idle sockets.'",
-        "git commit -m \"$(cat <<'EOF'\nAdd retry to upload\n\nThe server drops idle sockets.\n\nSigned-off-by: A B\nEOF\n)\"",
-        "git commit -F - <<EOF\nAdd retry to upload\n\nThe server drops idle sockets.\nCo-Authored-By: A <a@example.org>\nEOF",
+        f"git commit -m \"$(cat <<'EOF'\n{MESSAGE}\n\nSigned-off-by: A B\nEOF\n)\"",
+        f"git commit -F - <<EOF\n{MESSAGE}\nCo-Authored-By: A <a@example.org>\nEOF",
     ],
 )
 def test_a_commit_is_told_by_its_message_without_trailers(command: str) -> None:

@@ -1,13 +1,13 @@
 """Edits as observations: one a file and turn, by what changed in it."""
 
-import pytest
+from dataclasses import replace
 
-from service.models import ObservationDraft
+from service.models import Message, ObservationDraft
 from tests.compressors.rules_turns import bash, edit, rules, tool, write
 
 
-def only(*messages: object) -> ObservationDraft:
-    (draft,) = rules(*messages).observations  # type: ignore[arg-type]
+def only(*messages: Message) -> ObservationDraft:
+    (draft,) = rules(*messages).observations
     return draft
 
 
@@ -80,15 +80,14 @@ def test_the_marks_of_a_merge_conflict_are_not_facts() -> None:
 
 
 def test_a_patch_text_of_another_client_is_read_file_by_file() -> None:
-    patch = "*** Begin Patch\n*** Add File: new.py\n+def fresh():\n*** Update File: old.py\n@@\n-a = 1\n+a = 2\n*** End Patch"
-    made = rules(tool(1, "apply_patch", {"input": patch}, "ok"))
+    added = "*** Add File: new.py\n+def fresh():"
+    updated = "*** Update File: old.py\n@@\n-a = 1\n+a = 2"
+    made = rules(tool(1, "apply_patch", {"input": f"*** Begin Patch\n{added}\n{updated}\n*** End Patch"}, "ok"))
     assert [draft.files_modified for draft in made.observations] == [("new.py",), ("old.py",)]
 
 
 def test_an_edit_that_failed_changed_nothing() -> None:
-    message = edit(1, "/repo/a.go", "a", "b")
-    failure = tool(1, "Edit", message.payload["tool_input"], None)
-    object.__setattr__(failure, "hook_event", "PostToolUseFailure")
+    failure = replace(edit(1, "/repo/a.go", "a", "b"), hook_event="PostToolUseFailure")
     assert rules(failure).observations == ()
 
 
@@ -98,7 +97,11 @@ def test_a_turn_s_commit_gives_its_edits_their_kind() -> None:
     assert {draft.type for draft in made.observations} == {"bugfix"}
 
 
-@pytest.mark.parametrize("limit", [100])
-def test_titles_stay_short_however_many_names_there_are(limit: int) -> None:
+def test_titles_stay_short_however_many_names_there_are() -> None:
     body = "\n".join(f"func AVeryLongNameOfAFunctionNumber{n}() {{}}" for n in range(40))
-    assert len(only(write(1, "/repo/a.go", body)).title) <= limit
+    assert len(only(write(1, "/repo/a.go", body)).title) <= 100
+
+
+def test_a_comment_is_a_better_title_than_the_line_below_it() -> None:
+    draft = only(edit(1, "/repo/a.go", "x", "x\n// Close the file before renaming it.\nf.Close()"))
+    assert draft.title == "a.go: Close the file before renaming it."

@@ -19,9 +19,11 @@ TEXTS = st.one_of(
     ),
 )
 FIELDS = (
-    "command file_path content old_string new_string edits structuredPatch lines plan questions answers title stdout "
-    "agentId url prompt input type filePath results last_assistant_message error tool_input tool_response cwd agent_id"
-).split()
+    *("command", "file_path", "content", "old_string", "new_string", "edits", "structuredPatch"),
+    *("lines", "plan", "questions", "answers", "title", "stdout", "agentId"),
+    *("url", "prompt", "input", "type", "filePath", "results", "last_assistant_message"),
+    *("error", "tool_input", "tool_response", "cwd", "agent_id"),
+)
 VALUES: st.SearchStrategy[Any] = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), TEXTS),
     lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(st.sampled_from(FIELDS), inner, max_size=5)),
@@ -71,5 +73,5 @@ def test_every_word_of_an_answer_comes_from_its_input() -> None:
         make_message(2, hook_event="Stop", message_type=MessageType.SUMMARY, payload={"last_assistant_message": words}),
     )
     assert made.summary is not None
-    told = " ".join((made.summary.completed, made.summary.learned, made.summary.next_steps))
+    told = f"{made.summary.completed} {made.summary.learned} {made.summary.next_steps}"
     assert set(re.findall(r"\w+", told)) <= set(re.findall(r"\w+", words))

@@ -4,6 +4,8 @@ from typing import Any
 import pytest
 from edge_service import Service, edit, eventually, mode_of, running, tell_a_turn
 
+from service import providers
+
 
 async def test_the_queue_tells_its_depth(service: Service) -> None:
     await service.post(edit("/a"))
@@ -96,6 +98,17 @@ async def test_settings_are_written_privately_and_take_effect(service: Service) 
     assert answer["needs_restart"] == []
     assert mode_of(service.home / "settings.toml") == 0o600
     assert service.edge.restart.is_set()
+
+
+async def test_a_change_of_settings_ends_the_pause_of_a_provider_and_not_a_persons(service: Service) -> None:
+    trouble = {"reason": "auth", "message": "no", "retry_after_ms": None, "forever": True, "now": 1}
+    await service.edge.core.database.write(lambda tx: providers.pause(tx, "rules", **trouble))
+    await service.client.patch("/api/settings", json={"MODEL": "other"})
+    assert (await service.client.get("/api/queue")).json()["paused"] is None
+    await service.client.post("/api/queue/pause")
+    await service.client.patch("/api/settings", json={"MODEL": "another"})
+    assert (await service.client.get("/api/queue")).json()["paused"]["reason"] == "manual"
+    assert (await service.client.post("/api/queue/resume")).json() == {"paused": False, "ended": 1}
 
 
 async def test_secrets_are_never_shown(service: Service) -> None:

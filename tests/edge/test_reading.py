@@ -156,3 +156,15 @@ async def test_a_head_request_is_answered_without_a_body(service: Service) -> No
     answer = await service.client.head("/api/queue")
     assert answer.status_code == 200
     assert answer.content == b""
+
+
+async def test_search_takes_the_project_of_a_folder(working: Service) -> None:
+    await tell_a_turn(working)
+    totals = {}
+    for cwd in ("/nowhere/shop", "/nowhere/else"):
+        for all_projects in ("false", "true"):
+            params = {"query": "cart", "cwd": cwd, "all_projects": all_projects}
+            answer = (await working.client.get("/api/search", params=params)).json()
+            totals[cwd, all_projects] = answer["total"]
+    assert totals["/nowhere/shop", "false"] == totals["/nowhere/else", "true"] > 0
+    assert totals["/nowhere/else", "false"] == 0

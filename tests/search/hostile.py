@@ -27,7 +27,7 @@ WORDED = [
     *("upload && worker", "upload || worker", "!upload", "upload -- worker", "upload*worker", "upload **", "* upload"),
     # words that look like columns or keys
     *("upload: worker", "column:upload", "project:upload worker", "search_extra:upload", "rowid:1 upload", "{title}:upload"),
-    *("title:", "title: : upload", ": upload", "upload:", "-title:upload", "rank:upload", "observations_fts: upload"),
+    *("title: : upload", ": upload", "upload:", "-title:upload", "rank:upload", "observations_fts: upload"),
     # SQL, shells, markup, formats
     *("'; DROP TABLE observations; -- upload", "upload' UNION SELECT * FROM sessions", "SELECT name FROM users", "1=1; upload"),
     *("upload/* worker */", "upload -- comment", "$(upload)", "`rm -rf /` upload", "<b>upload</b>", "<!-- upload -->"),

@@ -93,4 +93,4 @@ class Desk:
         return (await self.rows(sql, **params))[0][0]
 
     async def states(self) -> dict[str, int]:
-        return dict(await self.rows("SELECT state, count(*) FROM pending_messages GROUP BY state"))  # type: ignore[arg-type]
+        return dict(await self.rows("SELECT state, count(*) FROM pending_messages GROUP BY state"))

@@ -1,7 +1,9 @@
 """The same content within the window is stored once; a replay replaces and never doubles."""
 
+import hashlib
 import unicodedata
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -100,9 +102,7 @@ async def test_the_same_words_in_another_session_or_field_are_another_memory(des
 
 
 def test_the_hash_is_the_written_down_one() -> None:
-    import hashlib
-
-    expected = hashlib.sha256("s1\0add a cart\0it works".encode()).hexdigest()[:16]
+    expected = hashlib.sha256(b"s1\0add a cart\0it works").hexdigest()[:16]
     assert content_hash("s1", "  Add \n a\u00a0CART", "It\tworks ") == expected
     assert content_hash(None, "t", "") == content_hash("", "t", "")
 
@@ -124,7 +124,7 @@ async def test_an_observation_takes_time_and_project_of_its_newest_source(desk: 
 
 
 @pytest.mark.parametrize("selection", [{"session": "s1"}, {"state": "done"}, {"project": "shop"}, {"since": 1}])
-async def test_a_replay_of_everything_ends_with_the_same_memories(desk: Desk, selection: dict[str, object]) -> None:
+async def test_a_replay_of_everything_ends_with_the_same_memories(desk: Desk, selection: dict[str, Any]) -> None:
     for number in range(4):
         await desk.tool(at_ms=number * 40_000)
     await desk.stop(at_ms=200_000)

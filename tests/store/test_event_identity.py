@@ -57,7 +57,7 @@ async def test_an_id_that_ends_like_a_payload_hash_is_still_an_id(desk: Desk) ->
 
 
 async def test_a_stop_is_told_from_another_by_prompt_agent_and_words(desk: Desk) -> None:
-    stop = {"prompt_id": "p1", "last_assistant_message": "done"}
+    stop: dict[str, Any] = {"prompt_id": "p1", "last_assistant_message": "done"}
     await desk.tool(tool_use_id="t1")
     first = await desk.stop(**stop)
     await desk.tool(tool_use_id="t2", at_ms=1)

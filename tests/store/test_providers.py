@@ -1,6 +1,7 @@
 """Pauses and the daily budget: provider trouble costs no attempt, and nothing is spent by surprise."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -103,13 +104,18 @@ async def test_a_spent_budget_stops_the_calls_until_the_next_utc_day(desk: Desk,
         await desk.stop(session_id=f"s{number}", at_ms=1)
     now = now_ms()
     calls = 0
+    usage = Usage(calls=1, input_tokens=100, output_tokens=25)
     while isinstance(batch := await desk.claim(provider="anthropic", budget=budget, now=now), Batch):
         calls += 1
-        usage = Usage(calls=1, input_tokens=100, output_tokens=25)
         await write(
             desk,
-            lambda tx, b=batch: completion.complete(
-                tx, b, Compressed(usage=usage), provider="anthropic", window_ms=30_000, now=now
+            partial(
+                completion.complete,
+                batch=batch,
+                compressed=Compressed(usage=usage),
+                provider="anthropic",
+                window_ms=30_000,
+                now=now,
             ),
         )
     assert calls == 2
@@ -146,7 +152,7 @@ async def test_the_rules_are_never_charged(desk: Desk) -> None:
 
 async def test_failures_in_a_row_are_shown_with_the_first_time_and_gone_after_a_success(desk: Desk) -> None:
     for number in range(10):
-        await write(desk, lambda tx, n=number: providers.failed(tx, "rules", f"error {n}", now=NOON + n))
+        await write(desk, partial(providers.failed, provider="rules", message=f"error {number}", now=NOON + number))
     report = (await desk.core.queue())["failing"]
     assert report == {"failures": 10, "since_epoch": NOON, "last_error": "error 9"}
     await desk.tool()

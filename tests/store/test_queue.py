@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -156,7 +157,7 @@ async def test_a_failed_batch_comes_back_whole_once_and_then_one_by_one(desk: De
         batch = await desk.claimed()
         sizes.append(len(batch.messages))
         for message in batch.messages:
-            await desk.core.database.write(lambda tx, m=message: pending.retry(tx, m, at=0, error="bad"))
+            await desk.core.database.write(partial(pending.retry, message=message, at=0, error="bad"))
     sizes.append(len((await desk.claimed()).messages))
     assert sizes == [3, 3, 1]
 

@@ -10,7 +10,6 @@ import pytest
 
 from service import pending
 from service.clock import now_ms
-from service.completion import Terms
 from service.errors import BadAnswer, ProviderPaused, RequestRejected, StoreUnavailable
 from service.models import Compressed, Usage
 from service.providers import Budget
@@ -136,7 +135,7 @@ async def test_when_the_budget_is_spent_the_rules_go_on_if_so_configured(desk: D
     await due(desk)
     rules = QueuedCompressor(deque([made("by rule")] * 3))
     fallback = consumer(desk, rules)
-    terms: Terms = desk.terms(provider="anthropic", budget=Budget(calls=1, tokens=0))
+    terms = desk.terms(provider="anthropic", budget=Budget(calls=1, tokens=0))
     paid = QueuedCompressor(deque([replace(made("by model"), usage=Usage(calls=1))]))
     worker = consumer(desk, paid, terms=terms, fallback=fallback)
     for _ in range(3):

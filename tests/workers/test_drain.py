@@ -1,6 +1,8 @@
 """The spool: what hooks left there comes into the queue in order, once, and one bad file stops no other."""
 
+import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -69,9 +71,7 @@ async def test_a_file_that_is_no_event_is_set_aside_and_the_others_come_in(desk:
 
 
 async def test_a_file_that_has_no_headers_is_set_aside(desk: Desk) -> None:
-    path = leave(desk, desk.payload())
-    with open(path, "wb") as file:
-        file.write(b"\x00\x01 cut off")
+    await asyncio.to_thread(Path(leave(desk, desk.payload())).write_bytes, b"\x00\x01 cut off")
     await Drain(desk.core).tick()
     assert waiting(desk) == []
     assert len(spool.rejected(str(desk.core.configuration.home))) == 1

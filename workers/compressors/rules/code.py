@@ -73,13 +73,18 @@ def headings(lines: Iterable[str]) -> Iterator[str]:
             yield found["heading"]
 
 
+def is_comment(line: str, path: str) -> bool:
+    found = _COMMENT.match(line)
+    return found is not None and (_comments_by_hash(path) or not line.lstrip().startswith("#"))
+
+
 def comments(lines: Iterable[str], path: str) -> Iterator[str]:
-    """The prose of comments; runs of comment lines are one text."""
+    """The prose of comments, without directives to tools; runs of comment lines are one text."""
     run: list[str] = []
-    hash_comments = path.lower().endswith(_HASH_LANGUAGES) or "." not in path.rsplit("/", 1)[-1]
+    by_hash = _comments_by_hash(path)
     for line in lines:
         found = _COMMENT.match(line)
-        text = found["text"] if found and (hash_comments or not line.lstrip().startswith("#")) else ""
+        text = found["text"] if found and (by_hash or not line.lstrip().startswith("#")) else ""
         if text and not _DIRECTIVE.match(text):
             run.append(text)
         elif run:
@@ -87,6 +92,10 @@ def comments(lines: Iterable[str], path: str) -> Iterator[str]:
             run = []
     if run:
         yield " ".join(run)
+
+
+def _comments_by_hash(path: str) -> bool:
+    return path.lower().endswith(_HASH_LANGUAGES) or "." not in path.rsplit("/", 1)[-1]
 
 
 def messages(lines: Iterable[str]) -> Iterator[str]:

@@ -120,9 +120,12 @@ def _some(names: tuple[str, ...]) -> str:
 
 
 def _telling(added: list[str], path: str) -> Iterator[str]:
-    """Lines fit for a title: a heading of a text, else whatever has a word in it."""
+    """Lines fit for a title: a heading of a text; of code a comment, a message, else a line with a word in it."""
     if code.is_prose(path):
         yield from map(plain, code.headings(added))
+    else:
+        yield from code.comments(added, path)
+        yield from code.messages(added)
     yield from (text for line in added if any(map(str.isalpha, text := plain(line))))
 
 
@@ -139,7 +142,8 @@ def _facts(delta: _Delta, path: str) -> tuple[str, ...]:
         return take(map(plain, code.headings(delta.added)), _FACTS_LIMIT, line_limit=_FACT_LIMIT)
     said = take(_statements(delta.added), _FACTS_LIMIT, line_limit=_FACT_LIMIT)
     if not said:
-        said = take(map(one_line, delta.added or delta.removed), _BARE_LIMIT, line_limit=_FACT_LIMIT)
+        bare = (one_line(line) for line in delta.added or delta.removed if not code.is_comment(line, path))
+        said = take(bare, _BARE_LIMIT, line_limit=_FACT_LIMIT)
     shown = " ".join(said)
     names = [name for name in dict.fromkeys(code.identifiers(delta.added)) if name not in shown][:_IDENTIFIERS]
     return (*said, f"uses {', '.join(names)}") if names else said

@@ -20,6 +20,8 @@ COMMIT = "commit"
 _BODY_LIMIT = 700
 _SENTENCES_AS_TEXT = 3
 """A commit's body of more lines is a list: facts instead of a narrative."""
+_WRAP = re.compile(r"\n[ \t]*(?=[a-z(`])")
+"""Where a sentence goes on in the next line."""
 _TYPE_BY_VERB = (
     (
         ObservationType.BUGFIX,
@@ -72,13 +74,14 @@ def _commit(use: ToolUse, command: str, edited: tuple[str, ...]) -> ObservationD
     words = commit_words(command, use.output)
     if words is None:
         return None
-    body = tuple(prose_lines(words.body))
+    text = _WRAP.sub(" ", words.body)
+    body = tuple(prose_lines(text))
     bullets = len(body) > _SENTENCES_AS_TEXT
     return ObservationDraft(
         type=type_by_subject(words.title),
         title=clip(words.title, TITLE_LIMIT),
         subtitle=f"commit {committed(use.output)}".rstrip(),
-        narrative="" if bullets else essence(words.body, _BODY_LIMIT),
+        narrative="" if bullets else essence(text, _BODY_LIMIT),
         facts=take(body, _BODY_LIMIT, line_limit=300) if bullets else (),
         concepts=(COMMIT,),
         files_modified=tuple(path for path in edited if _names_file(command, path)) or edited,

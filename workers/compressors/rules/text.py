@@ -12,10 +12,11 @@ _SENTENCE_END = re.compile(r"(?<=[.!?:])\s+(?=[A-Z\"'(`\d])|\n+")
 _FILLER = re.compile(
     r"""^(?:done|perfect|great|excellent|good\ (?:call|question|catch|point)|all\ done|sure|ok(?:ay)?|summary
       |you'?re\ (?:absolutely\ )?right|here'?s\ (?:a|the|my|what)\b.*|based\ on\ my\b.*
-      |now\ i\ have\ (?:all|a|everything)\b.*|let\ me\ (?:create|compile|provide|summarize|write)\b.*
+      |now\ i\ have\b.*|let\ me\b.*|looking\ at\b[^.]*:
       |i\ (?:now\ )?have\ (?:enough|all|a\ (?:complete|comprehensive|full))\b.*)[.!:,]*$""",
     re.IGNORECASE | re.VERBOSE,
 )
+_LONGEST_FILLER = 120
 _SHORTEST = 2
 _SHORTEST_REST = 20
 """Room for less than so many characters is not filled with the head of a line."""
@@ -61,7 +62,7 @@ def prose_lines(markdown: str) -> Iterator[str]:
 
 def is_filler(line: str) -> bool:
     """Whether a line only opens or closes a message."""
-    return _FILLER.match(line) is not None
+    return len(line) <= _LONGEST_FILLER and _FILLER.match(line) is not None
 
 
 def sentences(text: str) -> list[str]:

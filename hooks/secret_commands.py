@@ -1,0 +1,120 @@
+"""Secrets that are told by the command, header or statement they belong to: `curl -u`, `Bearer`, `IDENTIFIED BY`.
+
+Plain string work on ASCII texts, as in `hooks.secret_places`; each look goes to the end of its line at most.
+"""
+
+from hooks.secret_kinds import AFTER_COLON, BASE64, APART, COMMANDS, EITHER, JOINED, LOGIN_OWNERS, NO_SECRETS, WORD
+from hooks.secret_names import closing_quote, opening_quote
+from hooks.secret_places import places, run_end
+from hooks.secret_values import LONG, PLACEHOLDER, SHORT, is_credential, is_literal, is_random, is_reference
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hooks.secret_places import Span
+
+_BLANKS = " \t"
+_LONGEST_COMMAND, _LONGEST_STATEMENT, _LONGEST_OWNER = 400, 60, 24
+_MOST_FLAGS, _LONGEST_CLUSTER = 16, 8
+_ARGUMENT = "".join(sign for sign in map(chr, range(33, 127)) if sign not in "\"'\\`;|<>")
+_OPENSSL_FLAGS = ("-passin pass:", "-passout pass:", "-pass pass:")
+
+
+def find_commanded(text: str, low: str) -> "Iterator[Span]":
+    """What commands, headers and statements tell in an ASCII text, given also in lower case."""
+    for command, flags, form in COMMANDS:
+        for at in places(low, command):
+            if command != "login" or low[max(0, at - _LONGEST_OWNER) : at].rstrip().endswith(LOGIN_OWNERS):
+                yield from _arguments(text, at + len(command), flags, form)
+    for scheme in ("bearer", "basic"):
+        for at in places(low, scheme):
+            start = run_end(text, at + len(scheme), _BLANKS, 4)
+            end = run_end(text, start, BASE64 + ".~")
+            if start > at + len(scheme) and (_is_basic if scheme == "basic" else is_credential)(text[start:end]):
+                yield start, end, "auth" if scheme == "basic" else "token"
+    for flag in _OPENSSL_FLAGS:
+        for at in places(low, flag):
+            yield from _argument(text, at + len(flag))
+    yield from _identified_by(text, low)
+    yield from _cookies(text, low)
+
+
+def _arguments(text: str, at: int, flags: "tuple[str, ...]", form: str) -> "Iterator[Span]":
+    """The values that these flags have between here and the end of the command."""
+    line = text.find("\n", at, at + _LONGEST_COMMAND)
+    end = line if line >= 0 else min(len(text), at + _LONGEST_COMMAND)
+    for _ in range(_MOST_FLAGS):
+        blank = text.find(" -", at, end)
+        if blank < 0 or (form != AFTER_COLON and any(sign in text[at:blank] for sign in "|;&")):
+            return
+        at = run_end(text, blank + 1, WORD + "-")
+        flag = text[blank + 1 : at]
+        if form == AFTER_COLON and (flag in flags or _is_cluster(flag)):
+            yield from _after_user(text, run_end(text, at, " =", 2))
+        elif form in (APART, EITHER) and flag in flags:
+            yield from _argument(text, run_end(text, at, " =", 4))
+        elif form in (JOINED, EITHER) and flag.startswith(flags) and not text.startswith((" ", "-"), blank + 3):
+            yield from _argument(text, blank + 3)
+
+
+def _is_cluster(flag: str) -> bool:
+    """Short flags of curl in one, the last of which takes user and password: `-su`."""
+    return flag[1:].isalpha() and flag.endswith(("u", "U")) and len(flag) < _LONGEST_CLUSTER
+
+
+def _after_user(text: str, at: int) -> "Iterator[Span]":
+    _, start = opening_quote(text, at)
+    end = run_end(text, start, _ARGUMENT, _LONGEST_STATEMENT)
+    user, colon, _ = text[start:end].partition(":")
+    if colon and user:
+        yield from _argument(text, start + len(user) + 1)
+
+
+def _argument(text: str, at: int) -> "Iterator[Span]":
+    """The word of a command line that starts here, or what stands between quotes here, if it can be a password."""
+    quote, start = opening_quote(text, at)
+    end = closing_quote(text, start, quote) if quote else -1
+    end = end if end >= 0 else run_end(text, start, _ARGUMENT)
+    value = text[start:end]
+    if value.strip() and not value.startswith("-") and PLACEHOLDER not in value and not is_reference(value):
+        yield start, end, "password"
+
+
+def _identified_by(text: str, low: str) -> "Iterator[Span]":
+    for at in places(low, "identified"):
+        by = low.find(" by ", at, at + _LONGEST_STATEMENT)
+        quote, start = opening_quote(text, run_end(text, by + 4, _BLANKS, 4)) if by >= 0 else ("", at)
+        end = closing_quote(text, start, quote) if quote else -1
+        if end >= 0 and is_literal(text[start:end], "pass", quoted=True):
+            yield start, end, "password"
+
+
+def _cookies(text: str, low: str) -> "Iterator[Span]":
+    """Long random values in a Cookie or Set-Cookie header: who has them is signed in."""
+    for at in places(low, "cookie"):
+        start = run_end(text, run_end(text, at + 6, "\\\"'", 4), ": ,\"'\\", 6)
+        if ":" not in text[at:start] and "," not in text[at:start]:
+            continue
+        line = text.find("\n", start, start + _LONGEST_COMMAND)
+        at = start
+        for pair in text[start : line if line >= 0 else start + _LONGEST_COMMAND].split(";"):
+            name, sign, _ = pair.partition("=")
+            value = at + len(name) + 1
+            end = run_end(text, value, BASE64 + "%.~", len(pair)) if sign else value
+            if end - value >= LONG and not name.strip(" " + WORD + ".-") and is_random(text[value:end], "token"):
+                yield value, end, "cookie"
+            at += len(pair) + 1
+
+
+def _is_basic(value: str) -> bool:
+    """Whether this is base64 of `user:password`."""
+    if len(value) < SHORT or value.isalpha() and (value.islower() or value.istitle()):
+        return False
+    from binascii import Error, a2b_base64
+
+    try:
+        decoded = a2b_base64(value)
+    except Error:
+        return False
+    return b":" in decoded and decoded.isascii() and decoded.decode("ascii").isprintable()
