@@ -3,7 +3,7 @@
 Plain string work on ASCII texts, as in `hooks.secret_places`; each look goes to the end of its line at most.
 """
 
-from hooks.secret_kinds import AFTER_COLON, BASE64, APART, COMMANDS, EITHER, JOINED, LOGIN_OWNERS, NO_SECRETS, WORD
+from hooks.secret_kinds import AFTER_COLON, APART, BASE64, COMMANDS, EITHER, JOINED, LOGIN_OWNERS, WORD
 from hooks.secret_names import closing_quote, opening_quote
 from hooks.secret_places import places, run_end
 from hooks.secret_values import LONG, PLACEHOLDER, SHORT, is_credential, is_literal, is_random, is_reference
@@ -92,24 +92,28 @@ def _identified_by(text: str, low: str) -> "Iterator[Span]":
 
 def _cookies(text: str, low: str) -> "Iterator[Span]":
     """Long random values in a Cookie or Set-Cookie header: who has them is signed in."""
-    for at in places(low, "cookie"):
-        start = run_end(text, run_end(text, at + 6, "\\\"'", 4), ": ,\"'\\", 6)
-        if ":" not in text[at:start] and "," not in text[at:start]:
+    for cookie in places(low, "cookie"):
+        named = run_end(text, cookie + len("cookie"), "\\\"'", 4)
+        value = run_end(text, named, ": ,\"'\\", 6)
+        if not text[named:value].strip("\"'\\ "):  # neither a colon nor a comma
             continue
-        line = text.find("\n", start, start + _LONGEST_COMMAND)
-        at = start
-        for pair in text[start : line if line >= 0 else start + _LONGEST_COMMAND].split(";"):
+        line = text.find("\n", value, value + _LONGEST_COMMAND)
+        for pair in text[value : line if line >= 0 else value + _LONGEST_COMMAND].split(";"):
             name, sign, _ = pair.partition("=")
-            value = at + len(name) + 1
-            end = run_end(text, value, BASE64 + "%.~", len(pair)) if sign else value
-            if end - value >= LONG and not name.strip(" " + WORD + ".-") and is_random(text[value:end], "token"):
-                yield value, end, "cookie"
-            at += len(pair) + 1
+            start = value + len(name) + len(sign)
+            end = run_end(text, start, BASE64 + "%.~", len(pair))
+            if sign and end - start >= LONG and _is_cookie_name(name) and is_random(text[start:end], "token"):
+                yield start, end, "cookie"
+            value += len(pair) + 1
+
+
+def _is_cookie_name(name: str) -> bool:
+    return not name.strip(WORD + " .-")
 
 
 def _is_basic(value: str) -> bool:
     """Whether this is base64 of `user:password`."""
-    if len(value) < SHORT or value.isalpha() and (value.islower() or value.istitle()):
+    if len(value) < SHORT or (value.isalpha() and (value.islower() or value.istitle())):
         return False
     from binascii import Error, a2b_base64
 

@@ -172,9 +172,7 @@ def _assignment(text: str, end: int) -> _Assignment:
         operator = _VERB if verb else _SPACE if sign > at else ""
     prefix = run_end(text, value, "bBrRuUfF@", 2)
     quote, start = opening_quote(text, prefix)
-    return _Assignment(
-        closed=at > end, operator=operator, tight=tight, quote=quote, start=start if quote else value
-    )
+    return _Assignment(closed=at > end, operator=operator, tight=tight, quote=quote, start=start if quote else value)
 
 
 def _after_close(text: str, end: int) -> int:
@@ -287,4 +285,8 @@ def _is_plain_secret(literal: str, rest: str, name: str, word: str, assigned: _A
         return random and len(literal) >= SHORT and not name_like
     alone = not rest.partition("\n")[0].strip() or rest.startswith((" -", " &", " |", '"', "'"))
     header = name.lower().startswith("x-") and len(literal) >= SHORT
-    return (random and len(literal) > PLAIN) or header or (plain and alone and word in PASSWORD_WORDS and literal.islower())
+    return (
+        (random and len(literal) > PLAIN)
+        or header
+        or (plain and alone and word in PASSWORD_WORDS and literal.islower())
+    )

@@ -24,7 +24,8 @@ _RANDOM = frozenset(DIGITS + "!@#$%^&*+=~?")  # in a password, seldom in a name
 def is_literal(value: str, word: str, *, quoted: bool, constant: bool = False) -> bool:
     """Whether the value of a name with this word can be the secret itself; `constant` names are in capitals."""
     bare = value.strip().rstrip(".!?:,")
-    if not bare or bare.lower() in NO_SECRETS or is_reference(bare) or PLACEHOLDER in value:
+    spliced = bare[:1] == bare[-1:] == "+"  # what stands between two literals of code
+    if not bare or spliced or bare.lower() in NO_SECRETS or is_reference(bare) or PLACEHOLDER in value:
         return False
     if not quoted:
         return True

@@ -57,7 +57,7 @@ def shape(payload: dict[str, Any], *, cap: int = DEFAULT_CAP) -> Shaped:
         cleaned, _, limit = _fitted(cleaned, 4 * cap, _MOST_TO_REDACT)
         cap = min(cap, limit // 2)
     if crowded or cleaning.names_secret or secrets.holds_secret("\n".join(cleaning.texts)):
-        cleaned = _redacted(cleaned)
+        cleaned = secrets.redact_payload(cleaned)
     if cleaning.longest > cap:
         cleaned = _cut(cleaned, max(cap, _SHORTEST_CUT), None)
     cleaned, encoded, _ = _fitted(cleaned, cap, LARGEST_PAYLOAD_BYTES)
@@ -106,8 +106,10 @@ class _Cleaning:
                 continue
             plain = len(name) < _SHORTEST_SECRET and name.isidentifier()
             cleaned_name = name if plain else self.text(name)
+            if isinstance(value, str | list) and not self.names_secret:
+                tellers = fields.values() if name == "value" else (name,)
+                self.names_secret = any(isinstance(teller, str) and _names_secret(teller) for teller in tellers)
             if isinstance(value, str):
-                self.names_secret = self.names_secret or _names_secret(name)
                 cleaned[cleaned_name] = (
                     _removed(value, image=image)
                     if name in _DATA_FIELDS and _is_binary(value, fields, image=image)
@@ -126,6 +128,8 @@ class _Cleaning:
         if len(text) >= _SHORTEST_BASE64:
             text = _without_binaries(text)
             self.longest = max(self.longest, len(text))
+        elif text.startswith("-"):  # a flag, whose value is the next item
+            self.names_secret = self.names_secret or _names_secret(text)
         self.characters += len(text)
         self.texts.append(text)
         return text
@@ -133,7 +137,7 @@ class _Cleaning:
 
 @lru_cache(maxsize=1024)
 def _names_secret(name: str) -> bool:
-    return bool(secrets.secret_word(name))
+    return bool(secrets.secret_word(name, plural=True))
 
 
 def _is_image(fields: dict[str, Any]) -> bool:
@@ -172,16 +176,6 @@ def _without_surrogates(text: str) -> str:
     except UnicodeEncodeError:
         return _SURROGATE.sub("\ufffd", text)
     return text
-
-
-def _redacted(value: Any, name: str = "") -> Any:
-    if isinstance(value, str):
-        return secrets.redact_value(name, value) if name else secrets.redact_text(value)
-    if isinstance(value, dict):
-        return {secrets.redact_text(key): _redacted(item, key) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_redacted(item) for item in value]
-    return value
 
 
 def _fitted(value: Any, cap: int, largest_bytes: int) -> tuple[Any, bytes, int]:

@@ -26,7 +26,7 @@ LARGEST_ID = 2**63 - 1
 class Parameters(BaseModel):
     """Base of query strings and bodies: what is not declared is refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Nothing(Parameters):

@@ -53,7 +53,7 @@ class EventParameters(Parameters):
 class HookPayload(BaseModel):
     """A hook's payload as the client gives it; every other field is kept as it is."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", defer_build=True)
 
     hook_event_name: str = Field(min_length=1, max_length=512)
     session_id: str = Field(min_length=1, max_length=512)
@@ -61,6 +61,8 @@ class HookPayload(BaseModel):
 
 class BatchItem(BaseModel):
     """An item of a batch that brings its own envelope; a bare payload is an item as well."""
+
+    model_config = ConfigDict(defer_build=True)
 
     payload: HookPayload
     captured_at_epoch: int | None = None
@@ -70,6 +72,8 @@ class BatchItem(BaseModel):
 
 class Batch(RootModel[list[BatchItem | HookPayload]]):
     """A JSON array, or one item a line (application/x-ndjson)."""
+
+    model_config = ConfigDict(defer_build=True)
 
 
 class ObservationIds(Parameters):
@@ -95,6 +99,8 @@ class Replay(Parameters):
 
 class SettingsChange(RootModel[dict[str, Any]]):
     """New values by name; null takes a setting back to its default."""
+
+    model_config = ConfigDict(defer_build=True)
 
 
 class Login(Parameters):

@@ -80,8 +80,7 @@ class Matching:
     async def syntax(self, syntax: Syntax) -> None:
         """Find rows by an expression in FTS5's own syntax."""
         for match in filter(None, (syntax.match, syntax.relaxed)):
-            if not self.scores:
-                await self._attempt(match)
+            if not self.scores and not await self._attempt(match):
                 await self._fill([match])
 
     async def _present(self, terms: Sequence[Term]) -> list[Counted]:
@@ -104,7 +103,7 @@ class Matching:
         others = " ".join(column for column in self.source.texts if column not in self.source.columns["title"])
         if others:
             for match in matches:
-                title = f"{{{titles}}} : ({match})"
+                title = f"({{{titles}}} : ({match})) AND ({match})"
                 for within in (title, f"({title}) AND ({{{others}}} : ({match}))"):
                     if len(self.scores) < self.wanted:
                         await self._attempt(within)
@@ -113,11 +112,12 @@ class Matching:
                 for row_id in await self._newest(match, self.wanted):
                     self.scores.setdefault(row_id, 0.0)
 
-    async def _attempt(self, match: str) -> None:
-        """Rank the rows of an expression, if they are not too many."""
+    async def _attempt(self, match: str) -> bool:
+        """Rank the rows of an expression, if they are not too many; whether that was so."""
         (rows,) = await self._count([match])
         if 0 < rows <= self.left:
             await self._rank(match)
+        return rows <= self.left
 
     async def _count(self, matches: Sequence[str]) -> list[int]:
         """Rows of each expression; those above RANKED_ROWS are estimated from how dense the first of them lie."""

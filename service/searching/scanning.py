@@ -12,7 +12,8 @@ from service.searching.words import Term
 
 ROWS_PER_STATEMENT = 10_000
 """Between statements a deadline can end the scan and keep what it has."""
-TITLE_BONUS = 2
+TITLE_BONUS = 0.01
+"""Never outweighs a term: a query has less than a hundred."""
 ENDING = re.compile(r"(?<=\w{4})(?:ing|ed|es|s)$", re.IGNORECASE)
 """A little of what the stemmer does: `connections` also finds connection."""
 

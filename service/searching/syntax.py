@@ -162,7 +162,7 @@ class _Parser:
         text = token.text[1:-1].replace('""', '"') if token.kind == "phrase" else token.text
         if not PART.search(text):
             raise _NotSyntaxError
-        match = _match(text, loose=token.kind == "word" and not prefix) + ("*" if prefix else "")
+        match = _prefixed(text) if prefix else _match(text, loose=token.kind == "word")
         (self.words if token.kind == "word" and not prefix else self.phrases).append(match)
         return match
 
@@ -182,6 +182,12 @@ class _Parser:
             return False
         self.place += 1
         return True
+
+
+def _prefixed(text: str) -> str:
+    """Words that start so. The stemmer makes everi of every, and everydai of everyday: a silent e guards the y."""
+    start = phrase(" ".join(PART.findall(text)))
+    return f'({start}* OR {start[:-1]}e"*)' if text.endswith(("y", "Y")) else f"{start}*"
 
 
 def _match(text: str, *, loose: bool) -> str:

@@ -101,7 +101,7 @@ async def test_settings_are_written_privately_and_take_effect(service: Service) 
 
 
 async def test_a_change_of_settings_ends_the_pause_of_a_provider_and_not_a_persons(service: Service) -> None:
-    trouble = {"reason": "auth", "message": "no", "retry_after_ms": None, "forever": True, "now": 1}
+    trouble: dict[str, Any] = {"reason": "auth", "message": "no", "retry_after_ms": None, "forever": True, "now": 1}
     await service.edge.core.database.write(lambda tx: providers.pause(tx, "rules", **trouble))
     await service.client.patch("/api/settings", json={"MODEL": "other"})
     assert (await service.client.get("/api/queue")).json()["paused"] is None
