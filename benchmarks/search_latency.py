@@ -24,13 +24,14 @@ from service.searching.request import SearchQuery
 WORDS = (1, 2, 3, 4, 5, 8, 30)
 
 
-def queries(path: Path, words: int, count: int, *, seed: int) -> Iterator[tuple[int, str]]:
+def queries(path: Path, words: int, count: int, project: str | None, *, seed: int) -> Iterator[tuple[int, str]]:
     """(id of the record they are from, words), the words next to each other in its narrative."""
     rng = random.Random(seed)
     connection = sqlite3.connect(path)
-    last = connection.execute("SELECT max(id) FROM observations").fetchone()[0]
-    for _ in range(count):
-        row_id = rng.randrange(1, last + 1)
+    ids = [
+        row[0] for row in connection.execute("SELECT id FROM observations WHERE ? IN (project, '')", (project or "",))
+    ]
+    for row_id in rng.choices(ids, k=count):
         (text,) = connection.execute("SELECT narrative FROM observations WHERE id = ?", (row_id,)).fetchone()
         said = text.split()
         start = rng.randrange(max(1, len(said) - words))
@@ -45,7 +46,7 @@ def percentile(values: list[float], share: float) -> float:
 async def measure(path: Path, words: int, count: int, project: str | None) -> None:
     database = Database.open(path, repair_index=fulltext.repair)
     wall, cpu, found, needles = [], [], [], 0
-    asked = list(queries(path, words, count, seed=words))
+    asked = list(queries(path, words, count, project, seed=words))
     async with database.reader() as reader:
         for row_id, text in asked:
             began, began_cpu = time.perf_counter(), time.process_time()

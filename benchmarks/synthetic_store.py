@@ -71,7 +71,7 @@ class Language:
         self.weights = list(accumulate(1 / (rank + 3) for rank in range(VOCABULARY)))
 
     def _syllable(self) -> str:
-        return self.rng.choice(ONSETS) + self.rng.choice(VOWELS) + self.rng.choice(CODAS)
+        return "".join(map(self.rng.choice, (ONSETS, VOWELS, CODAS)))
 
     def draw(self, count: int) -> list[str]:
         return self.rng.choices(self.words, cum_weights=self.weights, k=count)

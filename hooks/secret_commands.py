@@ -18,26 +18,41 @@ _BLANKS = " \t"
 _LONGEST_COMMAND, _LONGEST_STATEMENT, _LONGEST_OWNER = 400, 60, 24
 _MOST_FLAGS, _LONGEST_CLUSTER = 16, 8
 _ARGUMENT = "".join(sign for sign in map(chr, range(33, 127)) if sign not in "\"'\\`;|<>")
-_OPENSSL_FLAGS = ("-passin pass:", "-passout pass:", "-pass pass:")
 
 
 def find_commanded(text: str, low: str) -> "Iterator[Span]":
     """What commands, headers and statements tell in an ASCII text, given also in lower case."""
     for command, flags, form in COMMANDS:
-        for at in places(low, command):
+        for at in places(low, command) if command in low else ():
             if command != "login" or low[max(0, at - _LONGEST_OWNER) : at].rstrip().endswith(LOGIN_OWNERS):
                 yield from _arguments(text, at + len(command), flags, form)
-    for scheme in ("bearer", "basic"):
-        for at in places(low, scheme):
-            start = run_end(text, at + len(scheme), _BLANKS, 4)
-            end = run_end(text, start, BASE64 + ".~")
-            if start > at + len(scheme) and (_is_basic if scheme == "basic" else is_credential)(text[start:end]):
-                yield start, end, "auth" if scheme == "basic" else "token"
-    for flag in _OPENSSL_FLAGS:
-        for at in places(low, flag):
-            yield from _argument(text, at + len(flag))
-    yield from _identified_by(text, low)
-    yield from _cookies(text, low)
+    for mark, find in _MARKED:
+        if mark in low:
+            yield from find(text, low)
+
+
+def _bearer(text: str, low: str) -> "Iterator[Span]":
+    for start, end in _after_scheme(text, low, "bearer"):
+        if is_credential(text[start:end]):
+            yield start, end, "token"
+
+
+def _basic(text: str, low: str) -> "Iterator[Span]":
+    for start, end in _after_scheme(text, low, "basic"):
+        if _is_basic(text[start:end]):
+            yield start, end, "auth"
+
+
+def _after_scheme(text: str, low: str, scheme: str) -> "Iterator[tuple[int, int]]":
+    for at in places(low, scheme + " "):
+        start = run_end(text, at + len(scheme), _BLANKS, 4)
+        yield start, run_end(text, start, BASE64 + ".~")
+
+
+def _openssl(text: str, low: str) -> "Iterator[Span]":
+    for at in places(low, " pass:"):
+        if low.endswith(("-passin", "-passout", "-pass"), 0, at):
+            yield from _argument(text, at + len(" pass:"))
 
 
 def _arguments(text: str, at: int, flags: "tuple[str, ...]", form: str) -> "Iterator[Span]":
@@ -122,3 +137,12 @@ def _is_basic(value: str) -> bool:
     except Error:
         return False
     return b":" in decoded and decoded.isascii() and decoded.decode("ascii").isprintable()
+
+
+_MARKED = (
+    ("bearer ", _bearer),
+    ("basic ", _basic),
+    (" pass:", _openssl),
+    ("identified", _identified_by),
+    ("cookie", _cookies),
+)  # what a text in lower case must hold for each

@@ -34,9 +34,11 @@ _BLANKS, _QUOTES, _BACKSLASH = " \t", ("'", '"', "`"), "\\"
 _OPERATORS = ("=>", ":=", "===", "==", "=", "::", ":", ",", ">", "(")
 _ASSIGNING = ("=", ":", "=>", ":=", "===", "==")
 _UNQUOTED = ("=", ":", ">", " ", "is")  # operators that values without quotes may follow
+_FOLLOWING = frozenset("=:,>(\"'`[\\* \t\r\n")  # what can stand behind a name that is assigned to
 _SPACE, _VERB, _VERBS = " ", "is", ("is: ", "is ", "was ")  # white space alone, or a verb, in the place of an operator
 _GO_TYPES, _LONGEST_TYPE = ("string", "[]byte"), 48
-_LONGEST_FIELD, _LONGEST_NAME, _LONGEST_TAIL, _LONGEST_QUOTED, _LONGEST_GAP, _MOST_ITEMS = 64, 48, 24, 4096, 40, 50
+_LONGEST_FIELD, _LONGEST_NAME, _LONGEST_TAIL, _LONGEST_QUOTED, _LONGEST_GAP = 64, 48, 24, 4096, 40
+_MOST_ITEMS, _LONGEST_NUMBER = 50, 2
 _PRINTABLE = "".join(map(chr, range(33, 127)))
 _PLAIN_RUN = "".join(sign for sign in _PRINTABLE if sign not in "\"'`;&|<>(){}[],\\")  # of an unquoted value
 _SHELL_RUN = _PLAIN_RUN + "(){}[],"
@@ -112,7 +114,7 @@ def _name_end(low: str, at: int, word: str, *, plural: bool = False) -> int:
     if tail in NAME_TAILS and stem != rest:
         rest = stem
     number = len(rest) - len(rest.rstrip(DIGITS))
-    if 0 < number <= 2:
+    if 0 < number <= _LONGEST_NUMBER:
         rest = rest.rstrip(DIGITS).removesuffix("_")
     told = rest in NAME_ENDS or (word == "credential" and rest == "s") or (plural and rest in PLURAL_ENDS)
     return end if told else -1
@@ -121,7 +123,7 @@ def _name_end(low: str, at: int, word: str, *, plural: bool = False) -> int:
 def _named(text: str, low: str, at: int, word: str) -> "Iterator[tuple[int, int]]":
     """Start and end of each literal that is assigned to the name with the word at `at`."""
     end = _name_end(low, at, word, plural=True)
-    if end < 0 or _in_placeholder(low, at):
+    if end < 0 or text[end : end + 1] not in _FOLLOWING or _in_placeholder(low, at):
         return
     start = run_start(text, at, WORD + ".-", _LONGEST_NAME)
     name, assigned = text[start:end], _assignment(text, end)
@@ -172,7 +174,7 @@ def _assignment(text: str, end: int) -> _Assignment:
         operator = _VERB if verb else _SPACE if sign > at else ""
     prefix = run_end(text, value, "bBrRuUfF@", 2)
     quote, start = opening_quote(text, prefix)
-    return _Assignment(closed=at > end, operator=operator, tight=tight, quote=quote, start=start if quote else value)
+    return _Assignment(closed=text[at - 1] in (*_QUOTES, "]") and at > end, operator=operator, tight=tight, quote=quote, start=start if quote else value)
 
 
 def _after_close(text: str, end: int) -> int:
@@ -204,7 +206,7 @@ def _is_assigned(text: str, low: str, start: int, name: str, word: str, assigned
         return name.startswith("-") or _is_introduced(low, start, name, word, assigned)
     if operator == _VERB:
         return word in PASSWORD_WORDS
-    if operator == "," or operator == "(":
+    if operator in {",", "("}:
         last = name.rpartition(".")[2].lower()
         put = low[max(0, start - _LONGEST_TAIL) : start].rstrip("\"'`\\").removesuffix("(").endswith(PUTTERS)
         told = last.startswith(SETTERS) if operator == "(" else name.isupper() or name.startswith("-") or put
@@ -212,7 +214,8 @@ def _is_assigned(text: str, low: str, start: int, name: str, word: str, assigned
     if operator == ">":
         element, end, _ = text[assigned.start : assigned.start + 200].partition("</")
         return bool(end) and bool(element) and not any(sign in element for sign in " \t\r\n<>")
-    return operator in _ASSIGNING and (operator != ":" or assigned.closed or name.lower() != "pass")
+    labels = operator == ":" and not assigned.closed and (name.lower() == "pass" or text.endswith("/", 0, start))
+    return operator in _ASSIGNING and not labels  # `--- PASS: x`, `on branch feature/auth: d5a174d`
 
 
 def _is_introduced(low: str, start: int, name: str, word: str, assigned: _Assignment) -> bool:
@@ -264,12 +267,13 @@ def _unquoted(text: str, name: str, word: str, assigned: _Assignment) -> "Iterat
     judged = run_end(text, start, run, _ENOUGH)
     literal = text[start:judged] if shell else text[start:judged].rstrip(".,!?:")
     rest = text[judged : judged + _LONGEST_GAP]
-    code = is_code(literal) and not (constant and "(" not in literal)
+    header = name.lower().startswith("x-")
+    code = is_code(literal) and not header and not (constant and "(" not in literal)
     code = code or rest.startswith(("(", "[", "{") if operator == ">" else ("(", "[", "{", "<"))
     code = code or (word == "pwd" and literal.startswith("/"))
-    if operator in _UNQUOTED and literal and not code and is_literal(literal, word, quoted=False):
-        if _is_plain_secret(literal, rest, name, word, assigned):
-            yield start, run_end(text, judged, run) if len(literal) == judged - start else start + len(literal)
+    told = operator in _UNQUOTED and literal and not code and is_literal(literal, word, quoted=False)
+    if told and _is_plain_secret(literal, rest, name, word, assigned):
+        yield start, run_end(text, judged, run) if len(literal) == judged - start else start + len(literal)
 
 
 def _is_plain_secret(literal: str, rest: str, name: str, word: str, assigned: _Assignment) -> bool:

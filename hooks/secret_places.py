@@ -15,6 +15,7 @@ from hooks.secret_kinds import (
     SHAPES,
     SIGNATURE_FEWEST,
     SIGNATURE_MARK,
+    TELEGRAM_BOT,
     TELEGRAM_FEWEST,
     TELEGRAM_MARK,
     TELEGRAM_MOST,
@@ -31,9 +32,9 @@ if TYPE_CHECKING:
     Span = tuple[int, int, str]  # start, end, kind
 
 _CHUNK = 256  # characters of a run that are looked at in one go
-_LONGEST_PREFIX, _LONGEST_HEAD, _LONGEST_USERINFO = 12, 4096, 512
+_LONGEST_PREFIX, _LONGEST_HEAD, _LONGEST_USERINFO = 16, 4096, 512
 _URL_STOPS = " \t\r\n\v\f\"'<>`"
-_KEY_NAME, _KEY_BEGIN = "PRIVATE KEY", "-----BEGIN "
+_KEY_BEGIN = "-----BEGIN "
 _KEY_HEADER = r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----"
 _KEY_FOOTER = r"-----END [A-Z0-9 ]{0,60}(?:-----)?"
 _KEY_GAP = r"(?:[\s\"'+>|,?-]|\\+[nrt]|\d{1,6}\?)"  # quotes, diff marks, line numbers and arrows
@@ -70,19 +71,22 @@ def find_self_telling(text: str) -> "Iterator[Span]":
     """Tokens, passwords in URLs and private keys of an ASCII text."""
     yield from _prefixed(text, "_", UNDERSCORE_PREFIXES)
     yield from _prefixed(text, "-", HYPHEN_PREFIXES)
-    for mark, kind, characters, fewest, most in SHAPES:
-        for start in places(text, mark):
-            if start and text[start - 1].isalnum():
-                continue
-            body = start + len(mark)
-            end = run_end(text, body, characters, most + 1)
-            if fewest <= end - body <= most and not text[end : end + 1].isalnum():
-                yield start, end, kind
-    yield from _web_tokens(text)
-    yield from _telegram_tokens(text)
-    yield from _signatures(text)
-    yield from _url_passwords(text)
-    yield from _private_keys(text)
+    for shape in SHAPES:
+        if shape[0] in text:
+            yield from _shaped(text, *shape)
+    for mark, find in _MARKED:
+        if mark in text:
+            yield from find(text)
+
+
+def _shaped(text: str, mark: str, kind: str, characters: str, fewest: int, most: int) -> "Iterator[Span]":
+    for start in places(text, mark):
+        if start and text[start - 1].isalnum():
+            continue
+        body = start + len(mark)
+        end = run_end(text, body, characters, most + 1)
+        if fewest <= end - body <= most and not text[end : end + 1].isalnum():
+            yield start, end, kind
 
 
 def places(text: str, mark: str) -> "Iterator[int]":
@@ -93,10 +97,11 @@ def places(text: str, mark: str) -> "Iterator[int]":
 
 
 def _prefixed(text: str, sign: str, prefixes: "tuple[str, ...]") -> "Iterator[Span]":
+    endings = {prefix[-2:] for prefix in prefixes}  # there are many signs: most are passed by at this
     at = 0  # just behind the sign
     for piece in text.split(sign)[:-1]:
         at += len(piece) + 1
-        if not text.endswith(prefixes, max(0, at - _LONGEST_PREFIX), at - 1):
+        if piece[-2:] not in endings:
             continue
         start = run_start(text, at - 1, BASE64URL, _LONGEST_PREFIX)
         body = text[at : run_end(text, at, BASE64URL, LONG)]
@@ -124,7 +129,7 @@ def _telegram_tokens(text: str) -> "Iterator[Span]":
     for at in places(text, TELEGRAM_MARK):
         start = at + 1
         end = run_end(text, start, BASE64URL, TELEGRAM_MOST)
-        if end - start >= TELEGRAM_FEWEST and at - run_start(text, at, DIGITS, 8) == 8:
+        if end - start >= TELEGRAM_FEWEST and at - run_start(text, at, DIGITS, TELEGRAM_BOT) == TELEGRAM_BOT:
             yield start, end, "telegram-token"
 
 
@@ -168,7 +173,7 @@ def _login(text: str, at: int) -> "tuple[str, str, str]":
 
 
 def _private_keys(text: str) -> "Iterator[Span]":
-    begin = text.find(_KEY_BEGIN) if _KEY_NAME in text else -1
+    begin = text.find(_KEY_BEGIN)
     while begin >= 0:
         following = text.find(_KEY_BEGIN, begin + 1)
         limit = following if following >= 0 else len(text)
@@ -191,3 +196,12 @@ def _regex(pattern: str) -> "re.Pattern[str]":
 
         compiled = _compiled[pattern] = re.compile(pattern, re.ASCII)
     return compiled
+
+
+_MARKED = (
+    (JWT_MARK, _web_tokens),
+    (TELEGRAM_MARK, _telegram_tokens),
+    (SIGNATURE_MARK, _signatures),
+    ("@", _url_passwords),
+    (_KEY_BEGIN, _private_keys),
+)  # what a text must hold for each

@@ -18,20 +18,25 @@ from hooks.secret_kinds import (
 PLACEHOLDER = "[secret:"
 PLAIN, SHORT, LONG = 3, 6, 16  # characters that a plain word, a doubtful value, a word in a doubtful place must have
 _REFERENCES = (*REFERENCES, *(word + sign for word in INVITATIONS for sign in "-_ "))
+_LONGEST_EXTENSION, _MOST_WORDS = 5, 6
 _RANDOM = frozenset(DIGITS + "!@#$%^&*+=~?")  # in a password, seldom in a name
 
 
 def is_literal(value: str, word: str, *, quoted: bool, constant: bool = False) -> bool:
     """Whether the value of a name with this word can be the secret itself; `constant` names are in capitals."""
     bare = value.strip().rstrip(".!?:,")
-    spliced = bare[:1] == bare[-1:] == "+"  # what stands between two literals of code
+    spliced = bare[:1] == "+" and bare[1:].strip()[:1].isalpha()  # the quote before it closes a literal of code
     if not bare or spliced or bare.lower() in NO_SECRETS or is_reference(bare) or PLACEHOLDER in value:
+        return False
+    if _is_stand_in(bare.lower()):
         return False
     if not quoted:
         return True
     if "_" in bare and bare.isupper() and bare.replace("_", "").isalpha():  # names a variable
         return False
-    words = [part.strip(".,!?:'").lower() for part in bare.split()]
+    words = [part.strip(".,!?:'").lower() for part in bare.split(maxsplit=_MOST_WORDS)]
+    if len(words) > _MOST_WORDS:
+        return False
     if word in STRONG_WORDS:
         common = sum(part in COMMON_WORDS for part in words)
         return len(words) == 1 or not (common > 1 or common * 2 >= len(words))
@@ -63,7 +68,7 @@ def is_credential(value: str) -> bool:
     """Whether what follows `Bearer` is a token and not the next word of a sentence."""
     if len(value) < SHORT or is_reference(value):
         return False
-    mixed = any(first.islower() and second.isupper() for first, second in zip(value, value[1:]))
+    mixed = any(value[at - 1].islower() and value[at].isupper() for at in range(1, len(value)))
     return len(value) >= LONG or mixed or is_random(value, "auth")
 
 
@@ -76,7 +81,12 @@ def is_code(value: str) -> bool:
     if len(parts) > 1 and all(part.isidentifier() for part in parts):
         return True
     stem, _, extension = value.rpartition(".")
-    if "/" in stem and 0 < len(extension) <= 5 and extension.isalnum() and not value.strip(WORD + "./-"):
+    if (
+        "/" in stem
+        and 0 < len(extension) <= _LONGEST_EXTENSION
+        and extension.isalnum()
+        and not value.strip(WORD + "./-")
+    ):
         return True
     name, sign, argument = value.partition("=")
     return bool(sign) and name.isidentifier() and (argument not in ("", "=") or (name.isalpha() and not argument))
@@ -93,6 +103,11 @@ def _is_template(value: str) -> bool:
         return True
     inner = (part.partition("}") for part in value.split("{")[1:])
     return any(end and (not name or name.replace(".", "_").isidentifier()) for name, end, _ in inner)
+
+
+def _is_stand_in(low: str) -> bool:
+    """Whether it only says what stands there: `test-key`, `phc_your_key`, `xxx-xxx`."""
+    return "_your_" in low.replace("-", "_") or "xxx" in low or (_is_compound(low) and low.endswith(("key", "token")))
 
 
 def _is_compound(value: str) -> bool:

@@ -1,4 +1,4 @@
-"""Secrets in payloads: replaced by a visible placeholder such as `[secret:aws-key]`, while everything around them stays.
+"""Secrets in payloads: replaced by a visible placeholder such as `[secret:aws-key]`; everything around them stays.
 
 Standard library only, any Python >= 3.9. What a secret is: `hooks.secret_places` (tokens, URLs, private keys),
 `hooks.secret_names` (assignments) and `hooks.secret_commands`; none of them loads `re`, but for a private key.
@@ -6,8 +6,7 @@ Standard library only, any Python >= 3.9. What a secret is: `hooks.secret_places
 
 from hooks.secret_commands import find_commanded
 from hooks.secret_kinds import SCHEMES
-from hooks.secret_names import find_named, kind_of
-from hooks.secret_names import secret_word as secret_word
+from hooks.secret_names import find_named, kind_of, secret_word
 from hooks.secret_places import as_ascii, find_self_telling
 from hooks.secret_values import PLACEHOLDER, is_literal, is_telling
 
@@ -25,6 +24,7 @@ _MOST_FOUND = 64  # secrets of one payload whose repetitions are looked for
 _NAME_FIELDS = ("name", "key")  # beside a field `value`
 _JSON_SIGNS = "{}[]:,+-.0123456789eE \t\r\ntrufalsn"  # outside of strings
 _PAIR, _QUOTED, _QUOTE = "\x00", "\x01", "\x02"  # stand for `\\`, `\"` and `"`: no JSON holds them as they are
+_SECOND_HALF = 0xDC00 >> 10
 _ESCAPES = (("\\/", "/"), ("\\n", "\n"), ("\\r", "\r"), ("\\t", "\t"), ("\\b", "\b"), ("\\f", "\f"))
 
 
@@ -120,9 +120,9 @@ def _without(text: str, found: "Found") -> str:
     """The text without the repetitions of secrets, but for those that are part of a longer word."""
     for secret in sorted(found, key=len, reverse=True):
         if secret in text:
-            first, *others = text.split(secret)
-            pieces = [first]
-            for before, after in zip([first, *others], others):
+            parts = text.split(secret)
+            pieces = parts[:1]
+            for before, after in zip(parts, parts[1:]):  # noqa: B905, RUF007 (Python 3.9 has neither)
                 joined = before[-1:].isalnum() and secret[0].isalnum()
                 joined = joined or (after[:1].isalnum() and secret[-1].isalnum())
                 pieces += [secret if joined else found[secret], after]
@@ -149,7 +149,7 @@ def _mapped(payload: object, change: "Callable[[str, str], str]") -> object:
     return root[0]
 
 
-def _name_in_object(fields: "dict[str, Any]", key: str) -> str:
+def _name_in_object(fields: "dict[str, Any]", key: "Any") -> str:
     """The field's own name, or the one that its neighbour gives: `{"name": "DB_PASSWORD", "value": "…"}`."""
     given = next((fields[field] for field in _NAME_FIELDS if field in fields), None) if key == "value" else None
     return given if isinstance(given, str) else key
@@ -179,7 +179,7 @@ def _character(digits: str) -> str:
         code = int(digits, 16)
     except ValueError:
         return digits
-    return "" if 0xDC00 <= code < 0xE000 else chr(code)  # the second half of a pair adds no character
+    return "" if code >> 10 == _SECOND_HALF else chr(code)  # of a pair, which is one character
 
 
 def _tells_field(pieces: "list[str]", at: int) -> bool:

@@ -63,8 +63,8 @@ class ProviderError(GaplessError):
 
 
 class ProviderPaused(ProviderError):
-    """`reason`: rate_limited, overloaded, unreachable, auth, quota, settings. `retry_after_s` is the provider's own word, if any;
-    `until_settings_change`: waiting does not help (401, 402, 403)."""
+    """`reason`: rate_limited, overloaded, unreachable, auth, quota, settings. `retry_after_s` is the provider's own
+    word, if any; `until_settings_change`: waiting does not help (401, 402, 403)."""
 
     def __init__(
         self,

@@ -34,6 +34,10 @@ RESUME = """
 UPDATE provider_state SET reason = NULL, until_epoch = NULL, step = 0
 WHERE provider <> :everyone AND reason IS NOT NULL RETURNING provider
 """
+RESUME_WAITING_FOR_SETTINGS = """
+UPDATE provider_state SET reason = NULL, step = 0
+WHERE provider <> :everyone AND reason IS NOT NULL AND until_epoch IS NULL
+"""
 ADD_SPEND = """
 INSERT INTO spend (day, provider, calls, input_tokens, output_tokens) VALUES (:day, :provider, :calls, :input, :output)
 ON CONFLICT (day, provider) DO UPDATE SET calls = calls + :calls, input_tokens = input_tokens + :input,
@@ -107,6 +111,12 @@ def resume(tx: Tx, *, now: int) -> int:
     if by_hand:
         outbox.tell(tx, "health", {"provider": EVERYONE, "paused": None}, now=now)
     return by_hand + try_again(tx, now=now)
+
+
+def restarted(tx: Tx, *, now: int) -> None:
+    """A process begins, perhaps with other settings: what waited for that is tried once more."""
+    if tx.run(RESUME_WAITING_FOR_SETTINGS, {"everyone": EVERYONE}):
+        pending.retry_now(tx, now=now)
 
 
 def try_again(tx: Tx, *, now: int) -> int:

@@ -30,7 +30,10 @@ SMALL_PROJECT_ROWS = 5_000
 TOO_SLOW = "deadline: stopped after {seconds:g} s; there may be more"
 
 HAS_INDEX = "SELECT count(*) FROM sqlite_master WHERE type = 'trigger' AND name = 'observations_fts_insert'"
-NAMED_SO = "SELECT value FROM json_each(:starts) WHERE EXISTS (SELECT 1 FROM projects WHERE instr(lower(name), value))"
+NAMED_SO = """
+SELECT value FROM json_each(:starts), (SELECT lower(group_concat(name, ' ')) AS names FROM projects)
+WHERE instr(names, value)
+"""
 ROWS_OF_PROJECT = "SELECT count(*) FROM (SELECT 1 FROM observations WHERE project = :project LIMIT :limit)"
 LISTED = """
 SELECT r.id, r.session_id, r.created_at_epoch FROM {table} r{where}
@@ -173,22 +176,25 @@ async def _scan(reader: Reader, text: str, scopes: Sequence[_Scope]) -> None:
 
 
 async def _ordered(reader: Reader, query: SearchQuery, scopes: Sequence[_Scope]) -> list[Scored]:
-    """What was found in its order: by date, or the heads by relevance and then the tails by text."""
-    heads, tails = list[Candidate](), list[Scored]()
+    """What was found in its order: by date, or the heads by relevance and then, where a page reaches so far, the rest
+    by text."""
+    heads, rest = list[Candidate](), list[tuple[_Scope, int]]()
     for scope in scopes:
         ids = sorted(
             scope.scores, key=lambda row_id: (row_id in scope.whole, scope.scores[row_id], row_id), reverse=True
         )
-        head = len(ids) if query.order is not Order.RELEVANCE else HEAD
+        head = HEAD if query.order is Order.RELEVANCE else len(ids)
         rows = await reader.all(LIGHT.format(table=scope.source.table), {"ids": orjson.dumps(ids[:head]).decode()})
         heads += [_candidate(scope, **dict(row)) for row in rows]
-        tails += [(scope.scores[row_id], _candidate(scope, id=row_id)) for row_id in ids[head:]]
+        rest += [(scope, row_id) for row_id in ids[head:]]
     if query.order is not Order.RELEVANCE:
         return by_date(heads, query.order)
     ranked = by_relevance(heads)
-    lowest = ranked[-1][0] if ranked else 0.0
-    tails.sort(key=lambda scored: (-scored[0], scored[1].kind, -scored[1].id))
-    return ranked + [(min(score, lowest), candidate) for score, candidate in tails]
+    if rest and query.offset + query.limit > len(ranked):
+        lowest = ranked[-1][0]
+        rest.sort(key=lambda found: (-found[0].scores[found[1]], found[0].source.kind, -found[1]))
+        ranked += [(min(scope.scores[row_id], lowest), _candidate(scope, id=row_id)) for scope, row_id in rest]
+    return ranked
 
 
 def _candidate(scope: _Scope, *, id: int, session_id: str | None = None, created_at_epoch: int = 0) -> Candidate:  # noqa: A002

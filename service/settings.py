@@ -95,6 +95,8 @@ class Configuration:
     home: Path
     settings: Settings
     sources: Mapping[str, str]
+    file_stamp: tuple[int, int] | None = None
+    """Time of change (ns) and size of settings.toml when it was read; None: there was none."""
 
     @property
     def database(self) -> Path:
@@ -125,6 +127,7 @@ def load(
     """Read every source once. Raises `SettingsError` that names the setting, its source and the nearest known name."""
     environment = os.environ if environment is None else environment  # noqa: TID251 - the one place
     home = home or home_folder(environment)
+    file_stamp = stamp_of(home / "settings.toml")
     values: dict[str, Any] = {}
     sources = dict.fromkeys(Settings.model_fields, "default")
     for source, layer in (
@@ -139,7 +142,7 @@ def load(
         if values.get("provider") == "anthropic" and name not in values and environment.get(variable):
             values[name] = environment[variable]
             sources[name] = variable
-    return Configuration(home=home, settings=validated(values, sources), sources=sources)
+    return Configuration(home=home, settings=validated(values, sources), sources=sources, file_stamp=file_stamp)
 
 
 def validated(values: Mapping[str, Any], sources: Mapping[str, str]) -> Settings:
@@ -177,6 +180,15 @@ def read_file(path: Path) -> dict[str, Any]:
         return {known_name(name): value for name, value in table.items()}
     except SettingsError as error:
         raise SettingsError(f"{path}: {error}") from None
+
+
+def stamp_of(path: Path) -> tuple[int, int] | None:
+    """What tells one version of a file from another; None where there is no file."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from hooks import privacy, secrets
+from hooks.secret_names import secret_word
 from service.errors import InvalidInput
 
 DEFAULT_CAP = 32_000  # characters of one string
@@ -137,7 +138,7 @@ class _Cleaning:
 
 @lru_cache(maxsize=1024)
 def _names_secret(name: str) -> bool:
-    return bool(secrets.secret_word(name, plural=True))
+    return bool(secret_word(name, plural=True))
 
 
 def _is_image(fields: dict[str, Any]) -> bool:

@@ -24,11 +24,12 @@ async def run(name: str, tick: Tick, *, stop: asyncio.Event, wake: asyncio.Event
             log.exception("loop.failed", loop=name, error=type(error).__name__)
             delay = AFTER_ERROR_S
         if delay > 0:
-            await _first_of(stop, wake, within_s=delay)
+            await first_of(*filter(None, (stop, wake)), within_s=delay)
 
 
-async def _first_of(stop: asyncio.Event, wake: asyncio.Event | None, *, within_s: float) -> None:
-    waits = [asyncio.ensure_future(event.wait()) for event in (stop, wake) if event is not None]
+async def first_of(*events: asyncio.Event, within_s: float | None = None) -> None:
+    """Wait for any of the events, or for so long."""
+    waits = [asyncio.ensure_future(event.wait()) for event in events]
     try:
         await asyncio.wait(waits, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
     finally:

@@ -1,25 +1,31 @@
-"""Runs every loop of one process, until told to stop."""
+"""Runs every loop of one process, until told to stop; begins anew when settings change."""
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from service import liveness
+import structlog
+
+from service import liveness, providers, settings_file
+from service.clock import now_ms
 from service.completion import Terms
 from service.core import Core
+from service.errors import SettingsError
 from service.intake import CHARACTERS_PER_TOKEN
-from service.settings import Settings
+from service.settings import Settings, stamp_of
 from workers import loop
 from workers.compressors.protocol import Compressor
-from workers.compressors.rules import RulesCompressor
 from workers.consumer import Consumer
 from workers.drain import Drain
 from workers.maintenance import Maintenance
+
+log = structlog.get_logger()
 
 RULES_BATCH = 200
 """Messages of one rules batch; the longest turns of real sessions have about so many."""
 GRACE_S = 10.0
 """How long an orderly stop waits for compressions under way; then they are given back."""
+LOOK_AT_SETTINGS_S = 1.0
 
 
 @dataclass(slots=True)
@@ -31,41 +37,70 @@ class Workers:
     completed: Callable[[int], None] = lambda _: None
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _over: asyncio.Event = field(default_factory=asyncio.Event)
+    """This generation's end: everything stops, or other settings hold."""
 
     async def run(self) -> None:
-        settings = self.core.settings
-        compressor = make_compressor(settings)
-        drain = Drain(self.core)
         maintenance = Maintenance(core=self.core, wake_consumers=self.wake.set)
+        drain = Drain(self.core)
         with liveness.worker_identity(self.core.configuration.run) as worker:
             await maintenance.recover()
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(loop.run("drain", drain.tick, stop=self.stop))
-                tasks.create_task(loop.run("maintenance", maintenance.tick, stop=self.stop))
-                consumers = [
-                    tasks.create_task(self._consume(self._consumer(worker, compressor, drain)))
-                    for _ in range(settings.consumers)
-                ]
-                tasks.create_task(self._end_after_grace(consumers))
-            await compressor.close()
+            await self.core.database.write(lambda tx: providers.restarted(tx, now=now_ms()))
+            while not self.stop.is_set():
+                await self._generation(worker, drain, maintenance)
+
+    async def _generation(self, worker: str, drain: Drain, maintenance: Maintenance) -> None:
+        """Work under the settings of now."""
+        self._over.clear()
+        settings = self.core.settings
+        compressor = await asyncio.to_thread(make_compressor, settings)
+        fallback = None
+        if settings.provider != "rules" and settings.on_budget == "rules":
+            fallback = self._consumer(await asyncio.to_thread(_rules), self._terms(worker, "rules"), drain, None)
+        terms = self._terms(worker, settings.provider)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(loop.run("drain", drain.tick, stop=self._over))
+            tasks.create_task(loop.run("maintenance", maintenance.tick, stop=self._over))
+            tasks.create_task(loop.run("settings", self._look_at_settings, stop=self._over))
+            consumers = [self._consumer(compressor, terms, drain, fallback) for _ in range(settings.consumers)]
+            working = [tasks.create_task(self._consume(consumer)) for consumer in consumers]
+            tasks.create_task(self._end_generation())
+            tasks.create_task(self._end_after_grace(working))
+        await compressor.close()
+
+    def reload(self) -> None:
+        """Begin anew under the core's settings of now."""
+        self._over.set()
 
     async def _consume(self, consumer: Consumer) -> None:
-        await loop.run("consumer", consumer.tick, stop=self.stop, wake=self.wake)
+        await loop.run("consumer", consumer.tick, stop=self._over, wake=self.wake)
 
-    async def _end_after_grace(self, consumers: list[asyncio.Task[None]]) -> None:
-        await self.stop.wait()
-        _, late = await asyncio.wait(consumers, timeout=GRACE_S)
+    async def _look_at_settings(self) -> float:
+        """The file may be changed by hand, by a command or by the edge of another process."""
+        before = self.core.configuration
+        stamp = stamp_of(before.home / "settings.toml")
+        if stamp != before.file_stamp:
+            try:
+                self.core.reconfigure(settings_file.read_again(before))
+            except SettingsError as error:
+                log.warning("settings.unusable", error=str(error))
+                self.core.configuration = replace(before, file_stamp=stamp)
+                return LOOK_AT_SETTINGS_S
+            await self.core.database.write(lambda tx: providers.try_again(tx, now=now_ms()))
+            self.reload()
+        return LOOK_AT_SETTINGS_S
+
+    async def _end_generation(self) -> None:
+        await loop.first_of(self.stop, self._over)
+        self._over.set()
+
+    async def _end_after_grace(self, working: list[asyncio.Task[None]]) -> None:
+        await self._over.wait()
+        _, late = await asyncio.wait(working, timeout=GRACE_S)
         for task in late:
             task.cancel()
 
-    def _consumer(self, worker: str, compressor: Compressor, drain: Drain) -> Consumer:
-        settings = self.core.settings
-        fallback = None
-        if settings.provider != "rules" and settings.on_budget == "rules":
-            fallback = self._with(RulesCompressor(), self._terms(worker, "rules"), drain, None)
-        return self._with(compressor, self._terms(worker, settings.provider), drain, fallback)
-
-    def _with(self, compressor: Compressor, terms: Terms, drain: Drain, fallback: Consumer | None) -> Consumer:
+    def _consumer(self, compressor: Compressor, terms: Terms, drain: Drain, fallback: Consumer | None) -> Consumer:
         settings = self.core.settings
         return Consumer(
             database=self.core.database,
@@ -91,9 +126,9 @@ class Workers:
 
 
 def make_compressor(settings: Settings) -> Compressor:
-    """The compressor of the chosen provider; heavy libraries load when it is first used."""
+    """The compressor of the chosen provider. Imports take tenths of a second: call it off the event loop."""
     if settings.provider == "rules":
-        return RulesCompressor()
+        return _rules()
     from workers.compressors.anthropic import AnthropicCompressor
 
     return AnthropicCompressor(
@@ -102,3 +137,9 @@ def make_compressor(settings: Settings) -> Compressor:
         model=settings.model,
         cap_chars=settings.batch_tokens * CHARACTERS_PER_TOKEN,
     )
+
+
+def _rules() -> Compressor:
+    from workers.compressors.rules import RulesCompressor
+
+    return RulesCompressor()

@@ -6,7 +6,7 @@ their score. Rows that hold everyday words alone are found by their combinations
 fill what is left.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -97,20 +97,25 @@ class Matching:
             await self._attempt(match)
         await self._fill([" AND ".join(matches), *matches[:RAREST]])
 
-    async def _fill(self, matches: Iterable[str]) -> None:
-        """What is left to find, by title where the index has one, then the newest."""
-        titles = " ".join(self.source.columns["title"])
-        others = " ".join(column for column in self.source.texts if column not in self.source.columns["title"])
-        if others:
-            for match in matches:
-                title = f"({{{titles}}} : ({match})) AND ({match})"
-                for within in (title, f"({title}) AND ({{{others}}} : ({match}))"):
-                    if len(self.scores) < self.wanted:
-                        await self._attempt(within)
+    async def _fill(self, matches: Sequence[str]) -> None:
+        """What is left to find: rows that hold it in title and text, then in the title, then the newest."""
+        titled = [title for match in matches for title in self._by_title(match)]
+        for title in titled:
+            if len(self.scores) < self.wanted:
+                await self._attempt(title)
         for match in matches:
             if len(self.scores) < self.wanted:
                 for row_id in await self._newest(match, self.wanted):
                     self.scores.setdefault(row_id, 0.0)
+
+    def _by_title(self, match: str) -> Iterator[str]:
+        titles = self.source.columns["title"]
+        others = [column for column in self.source.texts if column not in titles]
+        if others:
+            in_title = f"({{{' '.join(titles)}}} : ({match}))"
+            yield f"{in_title} AND ({{{' '.join(others)}}} : ({match}))"
+            # a title without the word after NOT says nothing of the rest of the record
+            yield f"{in_title} AND ({match})" if " NOT " in match else in_title
 
     async def _attempt(self, match: str) -> bool:
         """Rank the rows of an expression, if they are not too many; whether that was so."""

@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from hooks.secrets import may_hold_secret, redact_json_bytes, redact_payload, redact_text, secret_word
+from hooks.secret_names import secret_word
+from hooks.secrets import may_hold_secret, redact_json_bytes, redact_payload, redact_text
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA0fakefakefakefakefake\nc2VjcmV0\n-----END RSA PRIVATE KEY-----"
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJ"

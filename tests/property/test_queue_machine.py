@@ -54,9 +54,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.connection = sqlite3.connect(
-            ":memory:", isolation_level=None
-        )  # thousands of commits, and no power to fail
+        self.connection = sqlite3.connect(":memory:", isolation_level=None)  # thousands of commits
         self.connection.row_factory = sqlite3.Row
         self.template.backup(self.connection)
         self.connection.execute("PRAGMA foreign_keys = ON")

@@ -4,12 +4,14 @@ import string
 
 NOTE = (
     "retry backoff",
-    "The upload worker retries with exponential backoff; it's 50% faster. C++ parser, node.js, don't panic. "
-    "The /etc/hosts file, user@example.com, key=value, SELECT name FROM users, résumé naïve.",
+    (
+        "The upload worker retries with exponential backoff; it's 50% faster. C++ parser, node.js, don't panic. "
+        "The /etc/hosts file, user@example.com, key=value, SELECT name FROM users, résumé naïve."
+    ),
 )
 """Title and narrative of the memory that is looked for."""
 
-SIGNS = [sign for sign in string.punctuation]
+SIGNS = list(string.punctuation)
 BETWEEN = [f"upload{sign}worker" for sign in string.punctuation if sign != "_"]
 AROUND = [f"{sign}upload{sign}" for sign in string.punctuation]
 SPACED = [f"upload {sign} worker" for sign in string.punctuation]

@@ -47,8 +47,7 @@ async def test_any_project_name_can_be_filtered_by(memory: Memory, name: str) ->
 
 @pytest.mark.parametrize("query", ["", "note"])
 async def test_dates_are_inclusive_and_hold_with_a_query(memory: Memory, query: str) -> None:
-    day = datetime(2025, 11, 30)
-    starts = int(day.timestamp() * 1000)
+    starts = int(datetime.fromisoformat("2025-11-30").timestamp() * 1000)
     await memory.observation("note before", at=starts - 1)
     first = await memory.observation("note first", at=starts)
     last = await memory.observation("note last", at=starts + 86_400_000 - 1)

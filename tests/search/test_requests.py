@@ -7,7 +7,7 @@ import pytest
 from service.errors import InvalidInput
 from service.searching.request import Kind, Order, SearchQuery, search_query
 
-NOON = datetime(2026, 3, 1, 12).timestamp() * 1000
+NOON = datetime.fromisoformat("2026-03-01T12:00").timestamp() * 1000
 
 
 def test_nothing_given_lists_twenty_observations() -> None:
@@ -41,8 +41,8 @@ def test_a_range_that_ends_before_it_starts_is_refused() -> None:
 
 def test_a_date_alone_means_the_whole_local_day() -> None:
     found = search_query({"dateStart": "2026-03-01", "dateEnd": "2026-03-01"})
-    assert found.start_epoch == datetime(2026, 3, 1).timestamp() * 1000
-    assert found.end_epoch == datetime(2026, 3, 2).timestamp() * 1000 - 1
+    assert found.start_epoch == datetime.fromisoformat("2026-03-01").timestamp() * 1000
+    assert found.end_epoch == datetime.fromisoformat("2026-03-02").timestamp() * 1000 - 1
 
 
 @pytest.mark.parametrize("given", ["2026-03-01T12:00", "2026-03-01 12:00:00", f"{NOON:.0f}", f"{NOON / 1000:.0f}"])

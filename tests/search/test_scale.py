@@ -12,7 +12,8 @@ EVERYDAY = """
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :many)
 INSERT INTO observations (project, type, title, narrative, content_hash, created_at_epoch, stored_at_epoch)
 SELECT 'shop', 'change', 'note ' || i,
-    CASE i % 3 WHEN 0 THEN 'everyday word' WHEN 1 THEN 'word about everyday things' ELSE 'everyday word about things' END,
+    CASE i % 3 WHEN 0 THEN 'everyday word' WHEN 1 THEN 'word about everyday things'
+        ELSE 'everyday word about things' END,
     'hash', :at + i, :at + i FROM n
 """
 
@@ -48,6 +49,12 @@ async def test_words_that_stand_everywhere_still_find_something(crowded: Memory)
         answer = await crowded.find(query)
         assert len(answer.results) == 20, query
         assert answer.total >= 100, query
+
+
+async def test_what_is_excluded_stays_out_among_rows_too_many_to_rank(crowded: Memory) -> None:
+    answer = await crowded.find("everyday NOT things", limit=100)
+    assert answer.total >= 100
+    assert all(hit.id % 3 == 2 or hit.id == 1 for hit in answer.results if hit.id > 2)
 
 
 async def test_paging_goes_on_past_the_ranked_rows(crowded: Memory) -> None:
