@@ -43,12 +43,15 @@ Payload = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
+    """`delivery` is the same in both runs: it is the identity of events without ids of the client's."""
+
     captured_ms: int
+    delivery: str
     payload: Payload
 
     def envelope(self) -> Envelope:
         headers = envelope.stamp(client="claude-code", captured_ms=self.captured_ms)
-        headers[envelope.PROJECT_OVERRIDE] = "crash"
+        headers |= {envelope.PROJECT_OVERRIDE: "crash", envelope.DELIVERY: self.delivery}
         return Envelope(headers, json.dumps(self.payload).encode())
 
 
@@ -70,7 +73,9 @@ def recorded(path: Path, count: int) -> list[Event]:
             seen.add(read or "")
             if name == "UserPromptSubmit":
                 turns[session_id] = []
-            turns[session_id].append(Event(captured_ms=captured_ms, payload=payload))
+            delivery = f"{len(seen):032x}"
+            seen.add(delivery)
+            turns[session_id].append(Event(captured_ms=captured_ms, delivery=delivery, payload=payload))
             if name == "Stop":
                 turn = turns.pop(session_id)
                 events += turn if turn[0].payload["hook_event_name"] == "UserPromptSubmit" else []
@@ -117,7 +122,10 @@ def synthetic(count: int) -> list[Event]:
             {"hook_event_name": "Stop", "last_assistant_message": f"Cart {turn} multiplies its price now."},
         ]
         at = 1_700_000_000_000 + turn * 120_000
-        events += [Event(captured_ms=at + 1_000 * n, payload={**session, **step}) for n, step in enumerate(steps)]
+        events += [
+            Event(captured_ms=at + 1_000 * n, delivery=f"{len(events) + n:032x}", payload={**session, **step})
+            for n, step in enumerate(steps)
+        ]
     return events[: count // 6 * 6]
 
 
@@ -176,6 +184,7 @@ class Clients:
     permits: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     counts: Counter[str] = field(default_factory=Counter)
     strike_at: str = ""
+    posts_before_strike: int = 0
     struck: threading.Event = field(default_factory=threading.Event)
 
     def run(self, events: Sequence[Event]) -> list[threading.Thread]:
@@ -212,8 +221,10 @@ class Clients:
             self._strike()
 
     def _strike(self) -> None:
-        self.strike_at = ""
-        self.struck.set()
+        self.posts_before_strike -= 1
+        if self.posts_before_strike < 0:
+            self.strike_at = ""
+            self.struck.set()
 
     def _is_stored(self, event: Event) -> bool:
         payload = event.payload
@@ -234,9 +245,9 @@ def play(home: Path, events: Sequence[Event], *, kills: int, seed: int) -> tuple
     threads = clients.run(events)
     for kill in range(kills):
         share = len(events) * (kill + 1) // kills - len(events) * kill // kills
-        _await_a_moment(clients, chance, kill, share=share - share // 2)
+        _await_a_moment(clients, chance, kill, share=share - share // 4)
         service.kill()
-        clients.permits.release(max(1, share // 2))
+        clients.permits.release(max(1, share // 4))
         service.start()
     clients.permits.release(len(events))
     for thread in threads:
@@ -257,6 +268,7 @@ def _await_a_moment(clients: Clients, chance: random.Random, kill: int, *, share
         return
     clients.service.wait_until_it_answers()
     clients.struck.clear()
+    clients.posts_before_strike = chance.randrange(share) if kind == "post" and share else 0
     clients.strike_at = kind
     clients.permits.release(max(1, share))
     clients.struck.wait(LIFE_S / 2)
@@ -295,11 +307,10 @@ class Outcome:
             prompts = connection.execute("SELECT session_id, text FROM user_prompts ORDER BY 1, 2").fetchall()
             made = connection.execute("SELECT session_id, title, narrative, source_message_ids FROM observations")
             observations = Counter(
-                (*row[:3], tuple(sorted(_identity(messages[source][0]) for source in json.loads(row[3]))))
-                for row in made
+                (*row[:3], tuple(sorted(messages[source][0] for source in json.loads(row[3])))) for row in made
             )
             return cls(
-                messages={_identity(key): (state, reason) for key, state, reason, _, _ in messages.values()},
+                messages={key: (state, reason) for key, state, reason, _, _ in messages.values()},
                 prompts=[f"{session} {text}" for session, text in prompts],
                 observations=observations,
                 taken_apart={row[3] for row in messages.values() if row[4] >= ALONE_AFTER_CRASHES},
@@ -307,11 +318,6 @@ class Outcome:
                 integrity=connection.execute("PRAGMA integrity_check").fetchone()[0],
                 spooled=len(spool.pending(str(home))) + len(spool.rejected(str(home))),
             )
-
-
-def _identity(event_key: str) -> str:
-    """Deliveries are random: two runs name the same event by them differently."""
-    return event_key.partition("/delivery-")[0]
 
 
 def differences(calm: Outcome, stormy: Outcome) -> Iterator[str]:

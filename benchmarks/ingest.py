@@ -19,6 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -164,7 +165,7 @@ async def load(home: Path, made: list[bytes], phase: Phase, clients: int) -> Non
     finished = [loop.create_future() for _ in range(clients)]
     began = time.perf_counter()
     for done in finished:
-        await loop.create_connection(lambda done=done: Client(queue, phase, done), "127.0.0.1", port(home))
+        await loop.create_connection(partial(Client, queue, phase, done), "127.0.0.1", port(home))
     await asyncio.gather(*finished)
     phase.took_s = time.perf_counter() - began
 

@@ -1,6 +1,6 @@
-"""How many model calls the recorded sessions would cost at their recorded spacing: the real queue under a virtual clock.
+"""How many model calls the recorded sessions cost at their recorded spacing: the real queue under a virtual clock.
 
-    python benchmarks/model_calls.py [--data ../shared]
+    python -m benchmarks.model_calls [--data ../shared]
 
 Every function of the queue takes the time as an argument, so days of work pass in a minute and no model is asked: a
 claim is a call. Prints calls for each 100 messages (accepted events, noise included).

@@ -1,6 +1,6 @@
 """Replay recorded sessions through the hooks' own code path into a real service, and say what became of every event.
 
-    python benchmarks/replay.py [--data ../shared] [--home DIR] [--page benchmarks/replay.md]
+    python -m benchmarks.replay [--data ../shared] [--home DIR] [--page benchmarks/replay.md]
 
 Needs the folder `shared` beside the checkout (recorded sessions and the tool that turns them into hook payloads).
 """
@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,6 @@ from hooks.envelope import Envelope
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = "entire-cli"
-ROW = tuple[str, ...]
 
 
 def recorded(data: Path) -> Iterator[dict[str, Any]]:
@@ -79,8 +79,8 @@ def query(home: Path, sql: str) -> list[Any]:
 
 def unaccounted(home: Path, accepted: set[int]) -> list[int]:
     """Ids that got a 202 and are neither done, skipped nor failed."""
-    ended = {row[0] for row in query(home, "SELECT id FROM pending_messages WHERE state IN ('done', 'skipped', 'failed')")}
-    return sorted(accepted - ended)
+    ended = query(home, "SELECT id FROM pending_messages WHERE state IN ('done', 'skipped', 'failed')")
+    return sorted(accepted - {row[0] for row in ended})
 
 
 def edits_without_observation(home: Path, records: list[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -110,29 +110,34 @@ def main() -> None:
         options.page.write_text(page, encoding="utf-8")
 
 
+@dataclass(slots=True)
+class Replayed:
+    """What was sent, and what the service answered."""
+
+    answers: Counter[str] = field(default_factory=Counter)
+    accepted: set[int] = field(default_factory=set)
+    edits: list[tuple[str, str]] = field(default_factory=list)
+    characters: int = 0
+    posting_s: float = 0.0
+    drain_s: float = 0.0
+
+
 def run(home: Path, data: Path) -> str:
-    answers: Counter[str] = Counter()
-    accepted: set[int] = set()
-    edits: list[tuple[str, str]] = []
-    events = bytes_in = 0
-    posting_s = 0.0
+    replayed = Replayed()
     for record in recorded(data):
-        events += 1
         body = record["payload"]
-        bytes_in += text_in(body)
+        replayed.characters += text_in(body)
         if body.get("tool_name") in ("Edit", "Write") and record["event"] == "PostToolUse":
-            edits.append((body["session_id"], str(body["tool_input"].get("file_path", ""))))
+            replayed.edits.append((body["session_id"], str(body["tool_input"].get("file_path", ""))))
         started = time.perf_counter()
         status, answer = hand_over(str(home), record)
-        posting_s += time.perf_counter() - started
-        answers[f"{status} {answer['status'] if answer else ''} {answer.get('reason') or '' if answer else ''}".strip()] += 1
+        replayed.posting_s += time.perf_counter() - started
+        told = (status, answer["status"], answer.get("reason") or "") if answer else (status,)
+        replayed.answers[" ".join(told).strip()] += 1
         if answer and answer.get("message_id"):
-            accepted.add(answer["message_id"])
-    waited_s = wait_until_idle(home, 600)
-    missing = unaccounted(home, accepted)
-    unnamed = edits_without_observation(home, edits)
-    states = Counter(dict(query(home, "SELECT state, count(*) FROM pending_messages GROUP BY state")))
-    return "\n".join(report(home, locals()))
+            replayed.accepted.add(answer["message_id"])
+    replayed.drain_s = wait_until_idle(home, 600)
+    return "\n".join(report(home, replayed))
 
 
 def text_in(body: dict[str, Any]) -> int:
@@ -147,37 +152,45 @@ def text_in(body: dict[str, Any]) -> int:
     )
 
 
+STORED = {
+    "observations": ("observations", ("title", "subtitle", "narrative", "facts", "concepts")),
+    "summaries": (
+        "session_summaries",
+        ("request", "investigated", "learned", "completed", "next_steps", "notes"),
+    ),
+    "prompts": ("user_prompts", ("text",)),
+}
+
+
 def stored_text(home: Path) -> dict[str, int]:
-    sizes = {
-        "observations": "SELECT sum(length(title)+length(subtitle)+length(narrative)+length(facts)+length(concepts)) FROM observations",
-        "summaries": "SELECT sum(length(request)+length(investigated)+length(learned)+length(completed)+length(next_steps)"
-        "+length(notes)) FROM session_summaries",
-        "prompts": "SELECT sum(length(text)) FROM user_prompts",
+    """Characters by kind."""
+    sums = {
+        kind: f"SELECT coalesce(sum({' + '.join(f'length({column})' for column in columns)}), 0) FROM {table}"
+        for kind, (table, columns) in STORED.items()
     }
-    return {name: query(home, sql)[0][0] or 0 for name, sql in sizes.items()}
+    return {kind: query(home, sql)[0][0] for kind, sql in sums.items()}
 
 
-def report(home: Path, result: dict[str, Any]) -> Iterator[str]:
+def report(home: Path, replayed: Replayed) -> Iterator[str]:
     stored = stored_text(home)
-    count = {
-        table: query(home, f"SELECT count(*) FROM {table}")[0][0]
-        for table in ("sessions", "user_prompts", "observations", "session_summaries")
-    }
-    projects = query(home, "SELECT DISTINCT project FROM sessions")
+    states = dict(query(home, "SELECT state, count(*) FROM pending_messages GROUP BY state"))
     yield "# Replay of recorded sessions\n"
-    yield "Made by `python benchmarks/replay.py --page benchmarks/replay.md`; 2 cores, rules, vectors off.\n"
+    yield "Made by `python -m benchmarks.replay --page benchmarks/replay.md`; 2 cores, rules, vectors off.\n"
     yield "| | |\n|---|---|"
-    yield f"| hook events | {result['events']:,} in {result['posting_s']:.0f} s, one at a time |"
-    yield from (f"| … answered {answer} | {n:,} |" for answer, n in result["answers"].most_common())
-    yield f"| drained after the last event | {result['waited_s']:.1f} s |"
-    yield f"| messages | {dict(result['states'])} |"
-    yield f"| accepted and not done, skipped or failed | {len(result['missing'])} |"
-    yield f"| edited files that no observation of their session names | {len(result['unnamed'])} |"
-    yield f"| projects | {', '.join(row[0] for row in projects)} |"
-    yield from (f"| {table} | {n:,} |" for table, n in count.items())
+    yield f"| hook events | {sum(replayed.answers.values()):,} in {replayed.posting_s:.0f} s, one at a time |"
+    yield from (f"| … answered {answer} | {n:,} |" for answer, n in replayed.answers.most_common())
+    yield f"| drained after the last event | {replayed.drain_s:.1f} s |"
+    yield f"| messages | {', '.join(f'{state} {n:,}' for state, n in states.items())} |"
+    yield f"| accepted, and neither done, skipped nor failed | {len(unaccounted(home, replayed.accepted))} |"
+    unnamed = edits_without_observation(home, replayed.edits)
+    yield f"| edited files that no observation of their session names | {len(unnamed)} |"
+    yield f"| projects | {', '.join(row[0] for row in query(home, 'SELECT DISTINCT project FROM sessions'))} |"
+    for table in ("sessions", "user_prompts", "observations", "session_summaries"):
+        yield f"| {table} | {query(home, f'SELECT count(*) FROM {table}')[0][0]:,} |"
     total = sum(stored.values())
-    yield f"| text in | {result['bytes_in']:,} characters |"
-    yield f"| text stored | {total:,} ({100 * total / result['bytes_in']:.2f} %): {stored} |"
+    yield f"| characters in | {replayed.characters:,} |"
+    kinds = ", ".join(f"{kind} {n:,}" for kind, n in stored.items())
+    yield f"| characters stored | {total:,} ({100 * total / replayed.characters:.2f} %): {kinds} |"
     yield f"| database file | {(home / 'gapless.db').stat().st_size / 1e6:.0f} MB |"
     yield "\n## Samples\n"
     yield from samples(home)

@@ -128,14 +128,16 @@ def _named(text: str, low: str, at: int, word: str) -> "Iterator[tuple[int, int]
     start = run_start(text, at, WORD + ".-", _LONGEST_NAME)
     name, assigned = text[start:end], _assignment(text, end)
     opened = run_end(text, end, " =", 4)
+    header = low.startswith("orization", at + len(word)) and assigned.operator in (*_ASSIGNING, ",")
+    credential = _credential(text, assigned.start) if header else None
     if assigned.operator in _ASSIGNING and not assigned.quote and text.startswith("[", assigned.start):
         yield from _listed(text, assigned.start + 1, word)
     elif _name_end(low, at, word) < 0:  # a plural names a list
         return
     elif word == "auth" and text.startswith("(", opened):
         yield from _second_of_pair(text, opened + 1)
-    elif low.startswith("orization", at + len(word)) and assigned.operator in (*_ASSIGNING, ","):
-        yield from _credential(text, assigned.start)
+    elif credential:
+        yield credential
     elif _is_assigned(text, low, start, name, word, assigned):
         close = closing_quote(text, assigned.start, assigned.quote) if assigned.quote else -1
         if close < 0:
@@ -174,7 +176,13 @@ def _assignment(text: str, end: int) -> _Assignment:
         operator = _VERB if verb else _SPACE if sign > at else ""
     prefix = run_end(text, value, "bBrRuUfF@", 2)
     quote, start = opening_quote(text, prefix)
-    return _Assignment(closed=text[at - 1] in (*_QUOTES, "]") and at > end, operator=operator, tight=tight, quote=quote, start=start if quote else value)
+    return _Assignment(
+        closed=text[at - 1] in (*_QUOTES, "]") and at > end,
+        operator=operator,
+        tight=tight,
+        quote=quote,
+        start=start if quote else value,
+    )
 
 
 def _after_close(text: str, end: int) -> int:
@@ -203,7 +211,8 @@ def _is_assigned(text: str, low: str, start: int, name: str, word: str, assigned
     """Whether the operator assigns to a name of this kind at this place."""
     operator = assigned.operator
     if operator == _SPACE:
-        return name.startswith("-") or _is_introduced(low, start, name, word, assigned)
+        flag = name.startswith("--") or (name.startswith("-") and text[start - 1 : start] in (" ", '"', "'"))
+        return flag or _is_introduced(low, start, name, word, assigned)
     if operator == _VERB:
         return word in PASSWORD_WORDS
     if operator in {",", "("}:
@@ -250,13 +259,13 @@ def _second_of_pair(text: str, at: int) -> "Iterator[tuple[int, int]]":
             yield start, end
 
 
-def _credential(text: str, at: int) -> "Iterator[tuple[int, int]]":
+def _credential(text: str, at: int) -> "tuple[int, int] | None":
     """What follows the scheme of an Authorization header."""
     scheme = run_end(text, at, LETTERS + "-", 12)
     start = run_end(text, scheme, _BLANKS, 4)
     end = run_end(text, start, BASE64 + ".~:")
-    if start > scheme and text[at:scheme].lower() in SCHEMES and is_credential(text[start:end]):
-        yield start, end
+    told = start > scheme and text[at:scheme].lower() in SCHEMES and is_credential(text[start:end])
+    return (start, end) if told else None
 
 
 def _unquoted(text: str, name: str, word: str, assigned: _Assignment) -> "Iterator[tuple[int, int]]":

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 _CHUNK = 256  # characters of a run that are looked at in one go
 _LONGEST_PREFIX, _LONGEST_HEAD, _LONGEST_USERINFO = 16, 4096, 512
 _URL_STOPS = " \t\r\n\v\f\"'<>`"
+_UNDERSCORE_ENDINGS = frozenset(prefix[-2:] for prefix in UNDERSCORE_PREFIXES)  # of many signs, few follow these
+_HYPHEN_ENDINGS = frozenset(prefix[-2:] for prefix in HYPHEN_PREFIXES)
 _KEY_BEGIN = "-----BEGIN "
 _KEY_HEADER = r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----"
 _KEY_FOOTER = r"-----END [A-Z0-9 ]{0,60}(?:-----)?"
@@ -69,8 +71,8 @@ def run_start(text: str, at: int, characters: str, most: int) -> int:
 
 def find_self_telling(text: str) -> "Iterator[Span]":
     """Tokens, passwords in URLs and private keys of an ASCII text."""
-    yield from _prefixed(text, "_", UNDERSCORE_PREFIXES)
-    yield from _prefixed(text, "-", HYPHEN_PREFIXES)
+    yield from _prefixed(text, "_", UNDERSCORE_PREFIXES, _UNDERSCORE_ENDINGS)
+    yield from _prefixed(text, "-", HYPHEN_PREFIXES, _HYPHEN_ENDINGS)
     for shape in SHAPES:
         if shape[0] in text:
             yield from _shaped(text, *shape)
@@ -96,8 +98,7 @@ def places(text: str, mark: str) -> "Iterator[int]":
         at = text.find(mark, at + 1)
 
 
-def _prefixed(text: str, sign: str, prefixes: "tuple[str, ...]") -> "Iterator[Span]":
-    endings = {prefix[-2:] for prefix in prefixes}  # there are many signs: most are passed by at this
+def _prefixed(text: str, sign: str, prefixes: "tuple[str, ...]", endings: "frozenset[str]") -> "Iterator[Span]":
     at = 0  # just behind the sign
     for piece in text.split(sign)[:-1]:
         at += len(piece) + 1

@@ -25,17 +25,13 @@ _RANDOM = frozenset(DIGITS + "!@#$%^&*+=~?")  # in a password, seldom in a name
 def is_literal(value: str, word: str, *, quoted: bool, constant: bool = False) -> bool:
     """Whether the value of a name with this word can be the secret itself; `constant` names are in capitals."""
     bare = value.strip().rstrip(".!?:,")
-    spliced = bare[:1] == "+" and bare[1:].strip()[:1].isalpha()  # the quote before it closes a literal of code
-    if not bare or spliced or bare.lower() in NO_SECRETS or is_reference(bare) or PLACEHOLDER in value:
-        return False
-    if _is_stand_in(bare.lower()):
+    if not bare or PLACEHOLDER in value or _is_said(bare) or is_reference(bare):
         return False
     if not quoted:
         return True
-    if "_" in bare and bare.isupper() and bare.replace("_", "").isalpha():  # names a variable
-        return False
     words = [part.strip(".,!?:'").lower() for part in bare.split(maxsplit=_MOST_WORDS)]
-    if len(words) > _MOST_WORDS:
+    variable = "_" in bare and bare.isupper() and bare.replace("_", "").isalpha()
+    if variable or len(words) > _MOST_WORDS:
         return False
     if word in STRONG_WORDS:
         common = sum(part in COMMON_WORDS for part in words)
@@ -105,9 +101,12 @@ def _is_template(value: str) -> bool:
     return any(end and (not name or name.replace(".", "_").isidentifier()) for name, end, _ in inner)
 
 
-def _is_stand_in(low: str) -> bool:
-    """Whether it only says what stands there: `test-key`, `phc_your_key`, `xxx-xxx`."""
-    return "_your_" in low.replace("-", "_") or "xxx" in low or (_is_compound(low) and low.endswith(("key", "token")))
+def _is_said(bare: str) -> bool:
+    """Whether it only says what stands there: `string`, `test-key`, `phc_your_key`, `sk-xxx`, or goes on with code."""
+    low = bare.lower()
+    invited = "_your_" in low.replace("-", "_") or low.endswith("xxx")
+    spliced = bare[0] == "+" and bare[1:].strip()[:1].isalpha()  # the quote before it closes a literal
+    return low in NO_SECRETS or invited or spliced or (low.endswith(("key", "token")) and _is_compound(bare))
 
 
 def _is_compound(value: str) -> bool:

@@ -12,7 +12,7 @@ from service import projects
 from service.database import Reader
 from service.searching.conditions import Conditions, Within, conditions
 from service.searching.kinds import SOURCES, Source
-from service.searching.matching import ENOUGH, Matching
+from service.searching.matching import Matching
 from service.searching.ranking import HEAD, Candidate, Scored, by_date, by_relevance
 from service.searching.request import Order, SearchAnswer, SearchHit, SearchQuery
 from service.searching.scanning import scan
@@ -142,7 +142,7 @@ async def _match(reader: Reader, query: SearchQuery, text: str, scopes: Sequence
             reader=reader,
             source=scope.source,
             conditions=scope.conditions,
-            wanted=max(ENOUGH, query.offset + query.limit),
+            wanted=query.offset + query.limit,
             scores=scope.scores,
             whole=scope.whole,
         )
@@ -177,21 +177,20 @@ async def _scan(reader: Reader, text: str, scopes: Sequence[_Scope]) -> None:
 
 async def _ordered(reader: Reader, query: SearchQuery, scopes: Sequence[_Scope]) -> list[Scored]:
     """What was found in its order: by date, or the heads by relevance and then, where a page reaches so far, the rest
-    by text."""
+    by text. Rows without a text score are no part of a head, so that more of them change nothing before them."""
     heads, rest = list[Candidate](), list[tuple[_Scope, int]]()
     for scope in scopes:
-        ids = sorted(
-            scope.scores, key=lambda row_id: (row_id in scope.whole, scope.scores[row_id], row_id), reverse=True
-        )
-        head = HEAD if query.order is Order.RELEVANCE else len(ids)
-        rows = await reader.all(LIGHT.format(table=scope.source.table), {"ids": orjson.dumps(ids[:head]).decode()})
+        scores, whole = scope.scores, scope.whole
+        ids = sorted(scores, key=lambda row_id: (row_id in whole, scores[row_id], row_id), reverse=True)
+        best = [row_id for row_id in ids[:HEAD] if scores[row_id] > 0] if query.order is Order.RELEVANCE else ids
+        rows = await reader.all(LIGHT.format(table=scope.source.table), {"ids": orjson.dumps(best).decode()})
         heads += [_candidate(scope, **dict(row)) for row in rows]
-        rest += [(scope, row_id) for row_id in ids[head:]]
+        rest += [(scope, row_id) for row_id in ids[len(best) :]]
     if query.order is not Order.RELEVANCE:
         return by_date(heads, query.order)
     ranked = by_relevance(heads)
     if rest and query.offset + query.limit > len(ranked):
-        lowest = ranked[-1][0]
+        lowest = ranked[-1][0] if ranked else 0.0
         rest.sort(key=lambda found: (-found[0].scores[found[1]], found[0].source.kind, -found[1]))
         ranked += [(min(scope.scores[row_id], lowest), _candidate(scope, id=row_id)) for scope, row_id in rest]
     return ranked

@@ -57,7 +57,7 @@ def shape(payload: dict[str, Any], *, cap: int = DEFAULT_CAP) -> Shaped:
     if crowded:  # keep twice what will stay, so that no secret is halved where it would still show
         cleaned, _, limit = _fitted(cleaned, 4 * cap, _MOST_TO_REDACT)
         cap = min(cap, limit // 2)
-    if crowded or cleaning.names_secret or secrets.holds_secret("\n".join(cleaning.texts)):
+    if crowded or cleaning.names_secret or secrets.holds_secret("\n".join(set(cleaning.texts))):
         cleaned = secrets.redact_payload(cleaned)
     if cleaning.longest > cap:
         cleaned = _cut(cleaned, max(cap, _SHORTEST_CUT), None)
@@ -108,8 +108,7 @@ class _Cleaning:
             plain = len(name) < _SHORTEST_SECRET and name.isidentifier()
             cleaned_name = name if plain else self.text(name)
             if isinstance(value, str | list) and not self.names_secret:
-                tellers = fields.values() if name == "value" else (name,)
-                self.names_secret = any(isinstance(teller, str) and _names_secret(teller) for teller in tellers)
+                self.names_secret = _names_secret(name) or (name == "value" and _tells_name(fields))
             if isinstance(value, str):
                 cleaned[cleaned_name] = (
                     _removed(value, image=image)
@@ -139,6 +138,11 @@ class _Cleaning:
 @lru_cache(maxsize=1024)
 def _names_secret(name: str) -> bool:
     return bool(secret_word(name, plural=True))
+
+
+def _tells_name(fields: dict[str, Any]) -> bool:
+    """Whether a neighbour of the field `value` holds the name of a secret."""
+    return any(isinstance(text, str) and _names_secret(text) for text in fields.values())
 
 
 def _is_image(fields: dict[str, Any]) -> bool:

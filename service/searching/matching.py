@@ -6,7 +6,7 @@ their score. Rows that hold everyday words alone are found by their combinations
 fill what is left.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -18,17 +18,18 @@ from service.searching.kinds import Source
 from service.searching.syntax import Syntax
 from service.searching.words import Term
 
-RANKED_ROWS = 2_000
+RANKED_ROWS = 1_500
 """Rows of one kind that one search ranks at most; measured with benchmarks/search_latency.py."""
-COMMON_POSTINGS = 150_000
+COMMON_POSTINGS = 60_000
 """Everyday words add to the score of rare ones while they stand in so many rows together: bm25 walks all of these."""
 MOST_TERMS = 32
 MOST_REQUIRED = 8
 """A query of more words than this is a text; no row is expected to hold them all."""
 RAREST = 3
 """Everyday words that are looked for in pairs and alone."""
-ENOUGH = 100
-"""Rows after which no weaker combination is looked at, unless a later page asks for more."""
+ENOUGH = 50
+"""Ranked rows after which no weaker combination is looked at. A later page is filled with unranked rows, never with
+ones that would change the order of the pages before it."""
 
 COUNTS = """
 SELECT (SELECT json_array(count(*), max(id)) FROM (
@@ -55,7 +56,8 @@ class Counted:
 
 @dataclass(slots=True, kw_only=True)
 class Matching:
-    """A search in one kind's index; `scores` by row id, `whole` are the rows that hold every required term."""
+    """A search in one kind's index. `scores` by row id, 0 for rows that were found without being ranked; `whole` are
+    the rows that hold every required term; `wanted` is how many rows the page reaches to."""
 
     reader: Reader
     source: Source
@@ -71,9 +73,9 @@ class Matching:
         rare, common = _split(present)
         if rare:
             await self._rank(_beside(rare, common))
-        required = [counted.term.match for counted in present if counted.term.required]
-        if 1 < len(required) <= MOST_REQUIRED:
-            self.whole.update(await self._newest(" AND ".join(required), RANKED_ROWS))
+            required = [counted.term.match for counted in present if counted.term.required]
+            if 1 < len(required) <= MOST_REQUIRED:
+                self.whole.update(await self._newest(" AND ".join(required), RANKED_ROWS))
         if common:
             await self._everyday([c.term.match for c in common if c.term.required] or [common[0].term.match])
 
@@ -91,31 +93,35 @@ class Matching:
 
     async def _everyday(self, matches: Sequence[str]) -> None:
         """Rows that hold everyday words only: those with all of them, all but one, pairs, then titles."""
+        together = " AND ".join(matches)
+        if not self.scores and len(matches) > 1 and await self._attempt(together):
+            self.whole.update(self.scores)
         for match in _combined(matches):
-            if len(self.scores) >= self.wanted:
-                return
-            await self._attempt(match)
-        await self._fill([" AND ".join(matches), *matches[:RAREST]])
+            if len(self.scores) < ENOUGH:
+                await self._attempt(match)
+        await self._fill(dict.fromkeys((together, *matches[:RAREST])))
 
-    async def _fill(self, matches: Sequence[str]) -> None:
-        """What is left to find: rows that hold it in title and text, then in the title, then the newest."""
+    async def _fill(self, matches: Iterable[str]) -> None:
+        """What is left to find: rows that hold it in their title, then the newest."""
         titled = [title for match in matches for title in self._by_title(match)]
         for title in titled:
-            if len(self.scores) < self.wanted:
+            if len(self.scores) < ENOUGH:
                 await self._attempt(title)
+        wanted = max(ENOUGH, self.wanted)
         for match in matches:
-            if len(self.scores) < self.wanted:
-                for row_id in await self._newest(match, self.wanted):
+            if len(self.scores) < wanted:
+                for row_id in await self._newest(match, wanted):
                     self.scores.setdefault(row_id, 0.0)
 
     def _by_title(self, match: str) -> Iterator[str]:
         titles = self.source.columns["title"]
-        others = [column for column in self.source.texts if column not in titles]
-        if others:
-            in_title = f"({{{' '.join(titles)}}} : ({match}))"
-            yield f"{in_title} AND ({{{' '.join(others)}}} : ({match}))"
-            # a title without the word after NOT says nothing of the rest of the record
-            yield f"{in_title} AND ({match})" if " NOT " in match else in_title
+        if titles == self.source.texts:
+            return
+        in_title = f"({{{' '.join(titles)}}} : ({match}))"
+        # a title without the word after NOT says nothing of the rest of the record
+        yield f"{in_title} AND ({match})" if " NOT " in match else in_title
+        if match.startswith('"') and match.count('"') == len('""'):
+            yield f"({{{' '.join(titles)}}} : ^{match})"
 
     async def _attempt(self, match: str) -> bool:
         """Rank the rows of an expression, if they are not too many; whether that was so."""

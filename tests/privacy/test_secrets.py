@@ -65,6 +65,39 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJ"
         ("'password' => 'hunter2',", "hunter2"),
         ("the password is Zx9!fake", "Zx9!fake"),
         ("Server=x;User Id=sa;Password=p4ss;", "p4ss"),
+        ("docker login -u me -p X9abc registry", "X9abc"),
+        ("docker login -p 'two words' registry", "two words"),
+        ("redis-cli -h x -a swordfish ping", "swordfish"),
+        ("sshpass -pHidden ssh a", "Hidden"),
+        ("mongosh -u a -p swordfish --host x", "swordfish"),
+        ("sqlcmd -S h -U sa -P Str0ng", "Str0ng"),
+        ("ldapsearch -x -D cn=a -w s3cr3t -b x", "s3cr3t"),
+        ("openssl rsa -passin pass:swordfish", "swordfish"),
+        ("root:s3cret@tcp(127.0.0.1:3306)/db", "s3cret"),
+        ("DATABASE_URL=app:pw1234@db.host:5432/x", "pw1234"),
+        ('<property name="password" value="swordfish"/>', "swordfish"),
+        ('<add key="ApiKey" value="abc123def"/>', "abc123def"),
+        ("- name: DB_PASSWORD\n  value: hunter2", "hunter2"),
+        ('requests.get(url, auth=("u", "swordfish"))', "swordfish"),
+        ('request.SetBasicAuth("u", "swordfish")', "swordfish"),
+        ('source.setPassword("swordfish");', "swordfish"),
+        ('os.environ.setdefault("DB_PASSWORD", "swordfish")', "swordfish"),
+        ("CREATE USER 'a'@'h' IDENTIFIED BY 'swordfish'", "swordfish"),
+        ("ALTER USER a IDENTIFIED WITH mysql_native_password BY 'swordfish'", "swordfish"),
+        ("CREATE ROLE a LOGIN PASSWORD 'swordfish'", "swordfish"),
+        ("TOKEN='abc123'", "abc123"),
+        ("API_TOKEN=abc", "abc"),
+        ('{"API_TOKEN": "abc"}', "abc"),
+        ('{"passwords": ["a1b2c3", "swordfish"]}', "swordfish"),
+        ("mytool --token=abc123def", "abc123def"),
+        ("mytool --api-key abc123", "abc123"),
+        ('["mytool", "--password", "swordfish"]', "swordfish"),
+        ("use Basic dXNlcjpwYXNz now", "dXNlcjpwYXNz"),
+        ("Cookie: session=abcdef0123456789abcdef; theme=dark", "abcdef0123456789abcdef"),
+        ('curl -H "X-Vault-Token: s.abcdef123456" x', "s.abcdef123456"),
+        ("https://x/?api_key=abc123def&x=1", "abc123def"),
+        ("https://x/y?sv=1&sig=abcdefABCDEF0123456789%3D", "abcdefABCDEF0123456789"),
+        (f"AGE-SECRET-KEY-1{LETTERS.upper()}", LETTERS.upper()),
     ],
 )
 def test_a_secret_is_replaced_by_a_placeholder(text: str, secret: str) -> None:
@@ -115,6 +148,31 @@ def test_a_secret_is_replaced_by_a_placeholder(text: str, secret: str) -> None:
         '"-----BEGIN PRIVATE KEY-----") && strings.HasSuffix(s, "-----END PRIVATE KEY-----")',
         "`MACOS_SIGN_PASSWORD`, `MACOS_NOTARY_PROFILE`",
         "password=[secret:password]",
+        "3 passed, 1 failed",
+        "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABgQDf0x user@host",
+        "Basic authentication is required",
+        "docker login -p $PASS registry",
+        "docker login --password-stdin",
+        "mkdir -p a/b && git push -u origin main",
+        "curl -u $USER:$PASS x",
+        "npm:foo@1.2.3, image:tag1@sha256:0123",
+        "user: admin@example.com:8080",
+        '<input type="password" name="pw" value="">',
+        "setPassword(newPassword)",
+        "auth=(user, password)",
+        "IDENTIFIED BY '${PW}'",
+        '{"tokens": ["a", "b"], "max_tokens": 5}',
+        'TOKEN_KEY = "auth_token"',
+        "PASS=0; FAIL=0",
+        "PWD=/workspace/foo",
+        "TOKEN=$(cat x)",
+        "Set-Cookie: session=<id>; HttpOnly",
+        "initial HEAD on feature/auth: d5a174d",
+        "API_KEY=phc_xxx, or API_KEY=phc_your_key",
+        'APIKey: "test-key"',
+        "7. **All tests pass**: `make test`",
+        "-Pass `sessions` to `print`",
+        '[]byte("secret: "+random), "x")',
     ],
 )
 def test_what_only_speaks_of_secrets_stays(text: str) -> None:
@@ -143,6 +201,48 @@ def test_a_field_whose_name_says_secret_is_redacted_as_a_whole() -> None:
         "auth": "basic",
     }
     assert redact_payload(payload) == expected
+
+
+def test_a_name_makes_secrets_of_what_stands_beside_it() -> None:
+    payload = {
+        "passwords": ["a1b2c3", "swordfish"],
+        "args": ["--token", "abc123", "--verbose", "abc"],
+        "env": [{"name": "DB_PASSWORD", "value": "swordfish"}, {"name": "HOME", "value": "here"}],
+        "headers": {"Authorization": "Bearer abc"},
+    }
+    expected = {
+        "passwords": ["[secret:password]", "[secret:password]"],
+        "args": ["--token", "[secret:token]", "--verbose", "abc"],
+        "env": [{"name": "DB_PASSWORD", "value": "[secret:password]"}, {"name": "HOME", "value": "here"}],
+        "headers": {"Authorization": "Bearer [secret:auth]"},
+    }
+    assert redact_payload(payload) == expected
+    for part in payload.items():
+        assert may_hold_secret(json.dumps(dict([part])).encode())
+
+
+def test_a_secret_is_also_replaced_where_the_payload_repeats_it() -> None:
+    payload = {
+        "tool_response": {"stdout": "Zx9!fake\nabcZx9!fake", "Zx9!fake": 1},
+        "tool_input": {"command": "export PGPASSWORD=Zx9!fake; echo $PGPASSWORD"},
+    }
+    expected = {
+        "tool_response": {"stdout": "[secret:password]\nabcZx9!fake", "[secret:password]": 1},
+        "tool_input": {"command": "export PGPASSWORD=[secret:password]; echo $PGPASSWORD"},
+    }
+    assert redact_payload(payload) == expected
+    assert json.loads(redact_json_bytes(json.dumps(payload).encode())) == expected
+
+
+@pytest.mark.parametrize("value", ["swordfish", "p4ss", "20260101"])
+def test_an_ordinary_word_or_number_stays_where_it_is_repeated(value: str) -> None:
+    assert redact_text(f"password={value} and {value}") == f"password=[secret:password] and {value}"
+
+
+@pytest.mark.parametrize("newlines", ["\\r\\n", "\\u000a", "\\t"])
+def test_an_escape_before_a_name_hides_nothing_in_raw_bytes(newlines: str) -> None:
+    assert may_hold_secret(f'{{"a": "x{newlines}ghp_{LETTERS}"}}'.encode())
+    assert may_hold_secret(f'{{"a": "p\\u0061ssword=hunter2{newlines}"}}'.encode())
 
 
 def test_a_token_after_an_escaped_line_end_is_seen_in_raw_bytes() -> None:
@@ -188,6 +288,16 @@ def test_bytes_are_redacted_whatever_they_hold(raw: bytes) -> None:
         "_",
         "-",
         "login ",
+        "docker login -p ",
+        "curl -u a:",
+        'password=["',
+        "a:b1c2@",
+        "a:b1c2@tcp(",
+        "cookie: a=",
+        "identified by ",
+        "sig=",
+        "SK0",
+        "key: value ",
     ],
 )
 def test_hostile_text_takes_linear_time(hostile: str) -> None:

@@ -29,11 +29,14 @@ SECRET_PIECES = [
     "password", "PASSWORD", "api_key", "token", "secret", "auth", "Authorization: Bearer ", "curl -u a:", "mysql -p",
     "//u:", "@", "=", ": ", " = ", '"', "'", "\\", "\n", ",", "hunter2", "Zx9!fake", "$X", "(", "[", "]", "--", "İ",
     "[secret:password]", "AKIAIOSFODNN7EXAMPLE", "ghp_" + "a" * 36, "sk-" + "b1" * 12, "eyJhbGciOi.eyJzdWIi.abc",
-    "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", "A" * 40,
+    "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", "A" * 40, "passwords", "auth=(", "setPassword(",
+    "docker login", "redis-cli", " -p ", " -a ", "sshpass -p", "--token", "<password>", "</password>", "value", "root:",
+    "@tcp(", "IDENTIFIED BY ", "Cookie: sid=", "abcdef0123456789x", "Basic dXNlcjpwYXNz", "swordfish", ") ", " ", "/",
 ]  # fmt: skip
 
 tagged = st.lists(st.sampled_from(TAG_PIECES) | st.text(max_size=3), max_size=14).map("".join)
 secretive = st.lists(st.sampled_from(SECRET_PIECES) | st.text(max_size=3), max_size=12).map("".join)
+NAMES = st.sampled_from(["password", "passwords", "API_TOKEN", "Authorization", "name", "value", "apiKey"])
 payloads = st.recursive(
     st.none()
     | st.booleans()
@@ -41,7 +44,7 @@ payloads = st.recursive(
     | st.floats(allow_nan=False, allow_infinity=False)
     | secretive
     | tagged,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(secretive | tagged, inner, max_size=4),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAMES | secretive | tagged, inner, max_size=4),
     max_leaves=8,
 )
 
@@ -80,6 +83,19 @@ def test_the_test_for_secrets_misses_none(text: str, data: st.DataObject) -> Non
     if secrets.redact_text(text) != text:
         assert secrets.may_hold_secret(text)
         assert secrets.may_hold_secret(escaped(text, chosen))
+
+
+@given(payloads, st.booleans())
+def test_the_test_for_secrets_misses_none_in_a_payload(payload: object, ascii_only: bool) -> None:
+    if secrets.redact_payload(payload) != payload:
+        raw = json.dumps(payload, ensure_ascii=ascii_only)
+        assert secrets.may_hold_secret(raw.encode("utf-8", "replace"))
+
+
+@given(st.lists(payloads, max_size=4))
+def test_redacting_a_payload_twice_changes_nothing_more(payload: list[object]) -> None:
+    once = secrets.redact_payload(payload)
+    assert secrets.redact_payload(once) == once
 
 
 @given(st.binary() | payloads.map(lambda payload: json.dumps(payload).encode()))

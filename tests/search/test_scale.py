@@ -48,7 +48,7 @@ async def test_words_that_stand_everywhere_still_find_something(crowded: Memory)
     for query in ("everyday", "everyday word", "everyday OR word", "every*", "note", "note everyday word about things"):
         answer = await crowded.find(query)
         assert len(answer.results) == 20, query
-        assert answer.total >= 100, query
+        assert answer.total >= 50, query
 
 
 async def test_what_is_excluded_stays_out_among_rows_too_many_to_rank(crowded: Memory) -> None:
