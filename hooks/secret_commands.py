@@ -25,7 +25,7 @@ def find_commanded(text: str, low: str) -> "Iterator[Span]":
     for command, flags, form in COMMANDS:
         for at in places(low, command) if command in low else ():
             if command != "login" or low[max(0, at - _LONGEST_OWNER) : at].rstrip().endswith(LOGIN_OWNERS):
-                yield from _arguments(text, at + len(command), flags, form)
+                yield from _arguments(text, at + len(command), _command_end(low, at, command), flags, form)
     for mark, find in _MARKED:
         if mark in low:
             yield from find(text, low)
@@ -55,10 +55,15 @@ def _openssl(text: str, low: str) -> "Iterator[Span]":
             yield from _argument(text, at + len(" pass:"))
 
 
-def _arguments(text: str, at: int, flags: "tuple[str, ...]", form: str) -> "Iterator[Span]":
-    """The values that these flags have between here and the end of the command."""
-    line = text.find("\n", at, at + _LONGEST_COMMAND)
-    end = line if line >= 0 else min(len(text), at + _LONGEST_COMMAND)
+def _command_end(low: str, at: int, command: str) -> int:
+    """Where the line of the command at this place ends, or the next one like it starts."""
+    end = min(len(low), at + _LONGEST_COMMAND)
+    ends = low.find("\n", at, end), low.find(command, at + 1, end)
+    return min((found for found in ends if found >= 0), default=end)
+
+
+def _arguments(text: str, at: int, end: int, flags: "tuple[str, ...]", form: str) -> "Iterator[Span]":
+    """The values that these flags have between `at` and `end`."""
     for _ in range(_MOST_FLAGS):
         blank = text.find(" -", at, end)
         if blank < 0 or (form != AFTER_COLON and any(sign in text[at:blank] for sign in "|;&")):

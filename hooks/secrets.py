@@ -24,6 +24,7 @@ _MOST_FOUND = 64  # secrets of one payload whose repetitions are looked for
 _NAME_FIELDS = ("name", "key")  # beside a field `value`
 _JSON_SIGNS = "{}[]:,+-.0123456789eE \t\r\ntrufalsn"  # outside of strings
 _PAIR, _QUOTED, _QUOTE = "\x00", "\x01", "\x02"  # stand for `\\`, `\"` and `"`: no JSON holds them as they are
+_SIGNS, _CONTROL = (_PAIR, _QUOTED, _QUOTE), "\x03"  # an escape that spells a sign is any control character
 _SECOND_HALF = 0xDC00 >> 10
 _ESCAPES = (("\\/", "/"), ("\\n", "\n"), ("\\r", "\r"), ("\\t", "\t"), ("\\b", "\b"), ("\\f", "\f"))
 
@@ -71,7 +72,11 @@ def may_hold_secret(raw: "bytes | str") -> bool:
     pieces = _unescaped(text).split(_QUOTE)  # every second one is a string
     if holds_secret("\n".join(pieces)) or any(_tells_field(pieces, at) for at in range(1, len(pieces), 2)):
         return True
-    is_json = len(pieces) % 2 == 1 and not "".join(pieces[::2]).strip(_JSON_SIGNS)
+    is_json = (
+        not any(sign in text for sign in _SIGNS)
+        and len(pieces) % 2 == 1
+        and not "".join(pieces[::2]).strip(_JSON_SIGNS)
+    )
     return not is_json and holds_secret(text)
 
 
@@ -179,7 +184,9 @@ def _character(digits: str) -> str:
         code = int(digits, 16)
     except ValueError:
         return digits
-    return "" if code >> 10 == _SECOND_HALF else chr(code)  # of a pair, which is one character
+    if code >> 10 == _SECOND_HALF:  # of a pair, which is one character
+        return ""
+    return chr(code) if chr(code) not in _SIGNS else _CONTROL
 
 
 def _tells_field(pieces: "list[str]", at: int) -> bool:

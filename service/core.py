@@ -12,7 +12,7 @@ from typing import Any
 from hooks import project as folders
 from hooks import spool
 from migrations import runner
-from service import fulltext, inspection, intake, providers
+from service import fulltext, inspection, intake, providers, settings_file
 from service.clock import now_ms
 from service.database import Database, Tx, open_writable, translated
 from service.errors import InvalidInput, SchemaError, StoreUnavailable
@@ -65,11 +65,15 @@ class Core:
     async def close(self) -> None:
         await self.database.close()
 
-    def reconfigure(self, configuration: Configuration) -> None:
-        """Go on under other settings. Workers and listeners take them up when they begin anew."""
-        self.configuration = configuration
+    async def take_up_settings(self) -> None:
+        """Read the settings again and go on under them; what waited for that is due. Raises `SettingsError`.
+
+        Workers take them up when they begin anew, listeners never.
+        """
+        self.configuration = settings_file.read_again(self.configuration)
         self._folders.clear()
         self.__dict__.pop("_house", None)
+        await self.database.write(lambda tx: providers.try_again(tx, now=now_ms()))
 
     @property
     def settings(self) -> Settings:

@@ -10,7 +10,14 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 import orjson
-import structlog
+
+if "rich" not in sys.modules:  # structlog would load it for a renderer that is not used here: a tenth of a cold start
+    sys.modules["rich"] = None  # type: ignore[assignment]
+    import structlog
+
+    del sys.modules["rich"]
+else:
+    import structlog
 from structlog.tracebacks import ExceptionDictTransformer
 from structlog.typing import EventDict, Processor, WrappedLogger
 

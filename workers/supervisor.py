@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
-from service import liveness, providers, settings_file
+from service import liveness, providers
 from service.clock import now_ms
 from service.completion import Terms
 from service.core import Core
@@ -81,12 +81,11 @@ class Workers:
         stamp = stamp_of(before.home / "settings.toml")
         if stamp != before.file_stamp:
             try:
-                self.core.reconfigure(settings_file.read_again(before))
+                await self.core.take_up_settings()
             except SettingsError as error:
                 log.warning("settings.unusable", error=str(error))
                 self.core.configuration = replace(before, file_stamp=stamp)
                 return LOOK_AT_SETTINGS_S
-            await self.core.database.write(lambda tx: providers.try_again(tx, now=now_ms()))
             self.reload()
         return LOOK_AT_SETTINGS_S
 

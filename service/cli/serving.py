@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 def serve(*, flags: Mapping[str, Any], with_workers: bool) -> None:
     """Run the service until SIGTERM or Ctrl-C. `flags` are settings by field name, None where not given."""
-    from service.edge.server import run_service
-    from service.logs import logging_to
+    from service.logs import logging_to  # first: it loads structlog without what that would load
+    from service.edge.server import run_service  # isort: skip
     from service.settings import load
     from workers.supervisor import Workers
 

@@ -82,10 +82,9 @@ async def change_settings(call: Call[Nothing, SettingsChange]) -> object:
     edge = call.edge
     before = edge.core.configuration
     changed = settings_file.change(before, call.body.root)
-    after = settings_file.read_again(before)
-    edge.core.reconfigure(after)
-    await edge.core.database.write(lambda tx: providers.try_again(tx, now=now_ms()))
-    edge.restart.set()
+    await edge.core.take_up_settings()
+    after = edge.core.configuration
+    edge.reload()
     return {
         **_shown(after),
         "changed": sorted(changed),

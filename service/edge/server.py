@@ -46,6 +46,8 @@ class Background(Protocol):
 
     async def run(self) -> None: ...
 
+    def reload(self) -> None: ...
+
 
 MakeWorkers = Callable[[Core, Callable[[int], None]], Background]
 """From the core and who is to be told how many messages came to an end."""
@@ -136,15 +138,13 @@ async def _live(edge: Edge, where: Listening, make_workers: MakeWorkers | None) 
 
 
 async def _work(edge: Edge, make_workers: MakeWorkers) -> None:
-    """Run workers; begin anew with other settings, end with the service."""
-    while not edge.stop.is_set():
-        edge.restart.clear()
-        workers = make_workers(edge.core, edge.traffic.count_completed)
-        edge.wake = workers.wake.set
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(workers.run())
-            await edge.restart.wait()
-            workers.stop.set()
+    """Run workers until the service ends."""
+    workers = make_workers(edge.core, edge.traffic.count_completed)
+    edge.wake, edge.reload = workers.wake.set, workers.reload
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(workers.run())
+        await edge.stop.wait()
+        workers.stop.set()
 
 
 @contextlib.contextmanager

@@ -12,8 +12,8 @@ from service.edge.traffic import Traffic
 
 @dataclass(slots=True, kw_only=True)
 class Edge:
-    """`wake` shortens the consumers' poll; `has_workers` says whether this process has any. `restart` is set when the
-    workers have to begin anew with other settings, or, with `stop`, not at all."""
+    """`has_workers` says whether this process has any: `wake` shortens their poll, `reload` lets them begin anew under
+    other settings."""
 
     core: Core
     token: Token
@@ -21,11 +21,10 @@ class Edge:
     traffic: Traffic
     has_workers: bool
     wake: Callable[[], None] = lambda: None
+    reload: Callable[[], None] = lambda: None
     stop: asyncio.Event = field(default_factory=asyncio.Event)
-    restart: asyncio.Event = field(default_factory=asyncio.Event)
 
     def end(self) -> None:
         """Streams end, workers finish, the server closes."""
         self.stop.set()
-        self.restart.set()
         self.feed.close()

@@ -1,5 +1,6 @@
 """The price of a hook process, measured in pairs by the benchmark that the documentation quotes."""
 
+import json
 import subprocess
 import sys
 
@@ -8,9 +9,11 @@ from hook_process import ROOT
 
 RATIO_MAX = 2.5  # against the same interpreter doing nothing
 
-
-ORDINARY = b"""{"session_id": "s", "tool_input": {"command": "make test | grep -c key"}, "tool_response": {"stdout":
-"3 passed, 1 failed\\nfunc Token(key string) (author *User, err error)\\n\\u001b[1mpassword: string, a@b.c\\u001b[0m"}}"""
+ORDINARY = {
+    "session_id": "s",
+    "tool_input": {"command": "make test | grep -c key"},
+    "tool_response": {"stdout": "3 passed, 1 failed\nfunc Token(key string) (author *User)\n\x1b[1mpassword: string"},
+}
 
 
 def test_to_see_that_an_ordinary_event_holds_no_secret_a_hook_loads_neither_a_parser_nor_regular_expressions() -> None:
@@ -18,7 +21,8 @@ def test_to_see_that_an_ordinary_event_holds_no_secret_a_hook_loads_neither_a_pa
 sys.path.append({str(ROOT)!r})
 from hooks.secrets import may_hold_secret
 print(may_hold_secret(sys.stdin.buffer.read()), [name for name in ("re", "json") if name in sys.modules])"""
-    told = subprocess.run([sys.executable, "-I", "-S", "-c", program], input=ORDINARY, capture_output=True, check=True)
+    event = json.dumps(ORDINARY).encode()
+    told = subprocess.run([sys.executable, "-I", "-S", "-c", program], input=event, capture_output=True, check=True)
     assert told.stdout.split() == [b"False", b"[]"]
 
 

@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
 from service import liveness, pending
 from service.clock import now_ms
 from service.core import Core
-from service.settings import load
+from service.settings import load, stamp_of
 from tests.conftest import until
 from tests.store.desk import Desk
 from workers.supervisor import Workers
@@ -132,3 +133,35 @@ async def test_dead_letters_are_not_worked_at_start(desk: Desk) -> None:
 
         await until(nothing_due)
     assert await desk.states() == {"failed": 30}
+
+
+async def test_workers_begin_anew_under_a_settings_file_that_was_changed_by_hand(desk: Desk) -> None:
+    async with running(desk.core):
+        await until(lambda: consumers_run(desk.core))
+        (desk.core.configuration.home / "settings.toml").write_text("MAX_ATTEMPTS = 7\n")
+        await until(lambda: attempts_are(desk.core, 7))
+        await turn(desk, 1)
+        await until(lambda: idle(desk))
+
+
+async def test_a_settings_file_that_cannot_be_used_changes_nothing(desk: Desk) -> None:
+    async with running(desk.core):
+        await until(lambda: consumers_run(desk.core))
+        path = desk.core.configuration.home / "settings.toml"
+        path.write_text("MAX_ATTEMPT = 7\n")
+        await until(lambda: is_seen(desk.core, path))
+        await turn(desk, 1)
+        await until(lambda: idle(desk))
+    assert desk.core.settings.max_attempts == 3
+
+
+async def consumers_run(core: Core) -> bool:
+    return bool(liveness.live_workers(core.configuration.run))
+
+
+async def attempts_are(core: Core, number: int) -> bool:
+    return core.settings.max_attempts == number
+
+
+async def is_seen(core: Core, path: Path) -> bool:
+    return core.configuration.file_stamp == stamp_of(path)
