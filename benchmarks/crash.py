@@ -194,7 +194,7 @@ class Clients:
         lanes: list[list[Event]] = [[] for _ in range(CLIENTS)]
         for own in sorted(sessions.values(), key=len, reverse=True):
             min(lanes, key=len).extend(own)
-        threads = [threading.Thread(target=self._hand_over, args=(lane,)) for lane in lanes]
+        threads = [threading.Thread(target=self._hand_over, args=(lane,), daemon=True) for lane in lanes]
         for thread in threads:
             thread.start()
         return threads
@@ -236,9 +236,17 @@ class Clients:
 
 def play(home: Path, events: Sequence[Event], *, kills: int, seed: int) -> tuple[Counter[str], float]:
     """Hand all events over while the service dies `kills` times, then wait until all is worked off."""
-    chance = random.Random(seed)
     service = Service(home)
     service.start()
+    try:
+        return _play(service, events, kills=kills, chance=random.Random(seed))
+    finally:
+        service.kill()
+
+
+def _play(
+    service: Service, events: Sequence[Event], *, kills: int, chance: random.Random
+) -> tuple[Counter[str], float]:
     service.wait_until_it_answers()
     began = time.monotonic()
     clients = Clients(service)

@@ -14,8 +14,7 @@ UNDERSCORE_PREFIXES = (
 )  # fmt: skip
 HYPHEN_PREFIXES = (
     "sk", "glpat", "glrt", "gldt", "glptt", "glcbt", "glsoat", "pypi", "xoxa", "xoxb", "xoxe", "xoxp", "xoxr", "xoxs",
-    "xapp", "GOCSPX", "NRAK", "PMAK", "HRKU", "tskey", "sq0atp", "sq0csp", "pplx", "xai",
-    "AGE-SECRET-KEY",
+    "xapp", "GOCSPX", "NRAK", "PMAK", "HRKU", "tskey", "sq0atp", "sq0csp", "pplx", "xai", "AGE-SECRET-KEY",
 )  # fmt: skip
 
 # Other tokens: the mark that starts a word, kind, the characters of the body, the fewest and the most of them.
@@ -46,16 +45,14 @@ PASSWORD_WORDS = ("pass", "pwd")
 STRONG_WORDS = (*PASSWORD_WORDS, "secret", "key")  # such a value is a secret even if it is a plain word
 KINDS = {"pass": "password", "pwd": "password", "key": "api-key", "credential": "credentials"}
 
-# Before `key`, a word that makes it a secret one; before others, a word that makes them none.
+# Before `key`, a word that makes it a secret one; before `token`, one that makes it none; words that end in `pass`.
 KEY_OWNERS = (
     "api", "access", "secret", "private", "account", "signing", "encryption", "encrypt", "master", "auth", "service",
     "shared", "sharedaccess", "storage", "ssh", "deploy", "license", "subscription", "client", "app", "application",
     "webhook", "admin", "hmac", "jwt", "crypto", "project", "anon", "role", "integration", "write", "consumer",
 )  # fmt: skip
-NO_OWNERS = {
-    "pass": ("by", "com", "encom", "tres", "sur", "over", "under"),
-    "token": ("page", "next", "continuation", "cancel", "cancellation", "design", "unexpected", "cursor", "of"),
-}
+NO_TOKEN_OWNERS = ("page", "next", "continuation", "cancel", "cancellation", "design", "unexpected", "cursor")
+NO_NAMES = ("bypass", "compass", "encompass", "trespass", "surpass", "overpass", "underpass")
 SETTERS = ("set", "with", "use", "update", "change", "reset")  # setPassword("…")
 PUTTERS = ("set", "put", "add", "append", "header", "setdefault", "setenv", "setitem", "setproperty", "insert")
 

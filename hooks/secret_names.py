@@ -11,7 +11,8 @@ from hooks.secret_kinds import (
     LETTERS,
     NAME_ENDS,
     NAME_TAILS,
-    NO_OWNERS,
+    NO_NAMES,
+    NO_TOKEN_OWNERS,
     PASSWORD_WORDS,
     PLURAL_ENDS,
     PUTTERS,
@@ -105,7 +106,7 @@ def opening_quote(text: str, at: int) -> "tuple[str, int]":
 def _name_end(low: str, at: int, word: str, *, plural: bool = False) -> int:
     """Where the name that holds this word ends, or -1 if it says no secret: `author`, `keyboard`, `passed`."""
     before = low[max(0, at - 16) : at].rstrip(" _-.")
-    if before.endswith(NO_OWNERS.get(word, ())) or (word == "key" and not before.endswith(KEY_OWNERS)):
+    if (word == "key" and not before.endswith(KEY_OWNERS)) or (word == "token" and before.endswith(NO_TOKEN_OWNERS)):
         return -1
     start = at + len(word)
     end = run_end(low, start, WORD + "-", _LONGEST_TAIL)
@@ -116,6 +117,8 @@ def _name_end(low: str, at: int, word: str, *, plural: bool = False) -> int:
     number = len(rest) - len(rest.rstrip(DIGITS))
     if 0 < number <= _LONGEST_NUMBER:
         rest = rest.rstrip(DIGITS).removesuffix("_")
+    if not rest and low.endswith(NO_NAMES, 0, start):
+        return -1
     told = rest in NAME_ENDS or (word == "credential" and rest == "s") or (plural and rest in PLURAL_ENDS)
     return end if told else -1
 

@@ -124,14 +124,16 @@ def _placeholder(secret: str, kind: str, found: "Found") -> str:
 def _without(text: str, found: "Found") -> str:
     """The text without the repetitions of secrets, but for those that are part of a longer word."""
     for secret in sorted(found, key=len, reverse=True):
-        if secret in text:
-            parts = text.split(secret)
-            pieces = parts[:1]
-            for before, after in zip(parts, parts[1:]):  # noqa: B905, RUF007 (Python 3.9 has neither)
-                joined = before[-1:].isalnum() and secret[0].isalnum()
-                joined = joined or (after[:1].isalnum() and secret[-1].isalnum())
-                pieces += [secret if joined else found[secret], after]
-            text = "".join(pieces)
+        pieces, kept_from = [], 0
+        at = text.find(secret)
+        while at >= 0:
+            end = at + len(secret)
+            joined = text[max(0, at - 1) : at].isalnum() and secret[0].isalnum()
+            if not joined and not (text[end : end + 1].isalnum() and secret[-1].isalnum()):
+                pieces += [text[kept_from:at], found[secret]]
+                kept_from = end
+            at = text.find(secret, end)
+        text = "".join([*pieces, text[kept_from:]]) if pieces else text
     return text
 
 

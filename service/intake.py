@@ -192,7 +192,7 @@ def _leaves_nothing(tx: Tx, event: Event, policy: FlushPolicy, now: int) -> bool
         return False
     if event.kind is not Kind.PROMPT:
         return event.private or sessions.in_private_turn(tx, event.turn)
-    pending.due_after_prompt(tx, event.session_id, policy, now=now)
+    pending.due_after_prompt(tx, event.session_id, policy, at=event.captured_at, now=now)
     if not event.private:
         sessions.end_private_turn(tx, event.turn)
         return False
@@ -222,13 +222,22 @@ def _accept_tool(tx: Tx, event: Event, event_key: str, project: str, policy: Flu
 def _accept_summary(tx: Tx, event: Event, event_key: str, project: str, policy: FlushPolicy, now: int) -> Receipt:
     if event.hook_event == "SessionEnd":
         sessions.close(tx, event.session_id, at=event.captured_at)
-    if not sessions.take_new(tx, event.session_id):
-        pending.due_if_waiting(tx, event.session_id, now=now)
+    if not (sessions.take_new(tx, event.session_id) or _ends_a_turn(tx, event)):
+        pending.due_if_waiting(tx, event.session_id, at=event.captured_at, now=now)
         return Receipt(status="skipped", event_key=event_key, reason="ignored")
     message = _message(event, event_key, project, MessageType.SUMMARY, noise=False)
     message_id = pending.enqueue(tx, message, now=now)
     pending.due_after_stop(tx, event.session_id, policy, now=now)
     return Receipt(status="queued", event_key=event_key, message_id=message_id)
+
+
+def _ends_a_turn(tx: Tx, event: Event) -> bool:
+    """Whether something was captured since the summary before: one that came late may have taken it as its own."""
+    newest = pending.newest_until(tx, event.session_id, at=event.captured_at)
+    after = newest["summary_at"]
+    return newest["event_at"] > after or sessions.has_prompt_between(
+        tx, event.session_id, after=after, until=event.captured_at
+    )
 
 
 def _message(event: Event, event_key: str, project: str, message_type: MessageType, *, noise: bool) -> NewMessage:

@@ -57,17 +57,23 @@ WAITING_EVENTS = """
 SELECT count(*) FROM pending_messages
 WHERE session_id = :session_id AND state = 'pending' AND message_type = 'observation'
 """
-HAS_WAITING = "SELECT 1 FROM pending_messages WHERE session_id = :session_id AND state = 'pending' LIMIT 1"
-SET_DUE = "UPDATE sessions SET due_at_epoch = :due WHERE session_id = :session_id"
-PULL_DUE = """
-UPDATE sessions SET due_at_epoch = min(coalesce(due_at_epoch, :due), :due) WHERE session_id = :session_id
+HAS_WAITING = """
+SELECT 1 FROM pending_messages WHERE session_id = :session_id AND state = 'pending' AND captured_at_epoch <= :at LIMIT 1
 """
+NEWEST_UNTIL = """
+SELECT coalesce(max(captured_at_epoch) FILTER (WHERE message_type = 'summary'), 0) AS summary_at,
+       coalesce(max(captured_at_epoch) FILTER (WHERE message_type = 'observation'
+                                               AND coalesce(reason, '') NOT IN ('noise', 'private')), 0) AS event_at
+FROM pending_messages
+WHERE state IN ('pending', 'processing', 'done', 'skipped', 'failed') AND session_id = :session_id
+  AND captured_at_epoch <= :at
+"""
+SET_DUE = "UPDATE sessions SET due_at_epoch = :due WHERE session_id = :session_id"
+PULL_DUE = "UPDATE sessions SET due_at_epoch = min(coalesce(due_at_epoch, :due), :due) WHERE session_id = :session_id"
 PUSH_DUE = """
 UPDATE sessions SET due_at_epoch = :due WHERE session_id = :session_id AND (due_at_epoch IS NULL OR due_at_epoch > :now)
 """
-FLUSH = """
-UPDATE sessions SET due_at_epoch = :now WHERE due_at_epoch > :now
-"""
+FLUSH = "UPDATE sessions SET due_at_epoch = :now WHERE due_at_epoch > :now"
 NEXT_DUE = "SELECT min(due_at_epoch) FROM sessions WHERE due_at_epoch > :now"
 RETRY_NOW = "UPDATE pending_messages SET not_before_epoch = 0 WHERE state = 'pending' AND not_before_epoch > :now"
 
@@ -187,6 +193,11 @@ def enqueue(tx: Tx, message: NewMessage, *, now: int) -> int:
     return message_id
 
 
+def newest_until(tx: Tx, session_id: str, *, at: int) -> Row:
+    """When the newest summary and the newest event of substance up to `at` were captured; 0: there is none."""
+    return tx.all(NEWEST_UNTIL, {"session_id": session_id, "at": at})[0]
+
+
 def forget_private(
     tx: Tx, session_id: str, client_prompt_id: str | None, *, at: int, until: int | None, now: int
 ) -> int:
@@ -210,10 +221,10 @@ def due_after_event(tx: Tx, session_id: str, policy: FlushPolicy, *, now: int) -
     tx.run(PULL_DUE, {"session_id": session_id, "due": now if full else now + policy.wait_ms})
 
 
-def due_after_prompt(tx: Tx, session_id: str, policy: FlushPolicy, *, now: int) -> None:
-    """A prompt ends the turn before it; only the rules care."""
+def due_after_prompt(tx: Tx, session_id: str, policy: FlushPolicy, *, at: int, now: int) -> None:
+    """A prompt ends the turn before it; only the rules care. One that came late does not end its own."""
     if policy.by_turn:
-        due_if_waiting(tx, session_id, now=now)
+        due_if_waiting(tx, session_id, at=at - 1, now=now)
 
 
 def due_after_stop(tx: Tx, session_id: str, policy: FlushPolicy, *, now: int) -> None:
@@ -222,9 +233,9 @@ def due_after_stop(tx: Tx, session_id: str, policy: FlushPolicy, *, now: int) ->
     tx.run(PULL_DUE, {"session_id": session_id, "due": now + policy.wait_ms if alone else now})
 
 
-def due_if_waiting(tx: Tx, session_id: str, *, now: int) -> None:
-    """The turn has ended: what waits of it is due."""
-    if tx.one(HAS_WAITING, {"session_id": session_id}) is not None:
+def due_if_waiting(tx: Tx, session_id: str, *, at: int, now: int) -> None:
+    """The turn ended at `at`: what waits of it is due."""
+    if tx.one(HAS_WAITING, {"session_id": session_id, "at": at}) is not None:
         due_now(tx, session_id, now=now)
 
 

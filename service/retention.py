@@ -28,7 +28,7 @@ def close_idle_sessions(tx: Tx, *, idle_ms: float, now: int) -> int:
     for row in rows:
         session_id, at = row["session_id"], row["last_event_at_epoch"]
         sessions.close(tx, session_id, at=at)
-        pending.due_if_waiting(tx, session_id, now=now)
+        pending.due_if_waiting(tx, session_id, at=at, now=now)
         if sessions.take_new(tx, session_id):
             message = NewMessage(
                 event_key=f"SessionIdle/{session_id}/{now}",

@@ -39,6 +39,10 @@ INSERT INTO user_prompts (event_key, session_id, project, prompt_number, client_
     created_at_epoch)
 VALUES (:event_key, :session_id, :project, :number, :client_prompt_id, :text, :search_extra, :at)
 """
+PROMPT_BETWEEN = """
+SELECT 1 FROM user_prompts WHERE session_id = :session_id AND created_at_epoch > :after AND created_at_epoch <= :until
+LIMIT 1
+"""
 PROMPT_BY_KEY = "SELECT id FROM user_prompts WHERE event_key = :event_key"
 PROMPT_WITH_KEY_BETWEEN = """
 SELECT id, event_key FROM user_prompts WHERE event_key BETWEEN :first AND :last ORDER BY event_key DESC LIMIT 1
@@ -140,6 +144,10 @@ def count_new(tx: Tx, session_id: str) -> None:
 def take_new(tx: Tx, session_id: str) -> bool:
     """Whether there is anything to summarise; it counts as taken then."""
     return tx.run(TAKE_NEW, {"session_id": session_id}) > 0
+
+
+def has_prompt_between(tx: Tx, session_id: str, *, after: int, until: int) -> bool:
+    return tx.one(PROMPT_BETWEEN, {"session_id": session_id, "after": after, "until": until}) is not None
 
 
 def prompt_by_key(tx: Tx, event_key: str) -> int | None:

@@ -96,7 +96,6 @@ async def run_service(
 
 def _collect_garbage_seldom() -> None:
     """Parsed payloads are many small objects and no cycles: looking for those took a fifth of the time of an event."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(*GARBAGE_THRESHOLDS)
 

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from service.fulltext import CJK, bigrams, humps
 
@@ -80,7 +80,8 @@ def _terms(text: str, ignored: frozenset[str]) -> list[Term]:
 
 
 def _paths(text: str) -> Iterator[Term]:
-    """The file's name is what counts; its folder and the whole path raise the rank of the very file."""
+    """The file's name is what counts; its folder and the whole path raise the rank of the very file, identifiers in it
+    that of others near it (a test's name has slashes too)."""
     for match in PATH.finditer(text):
         parts = [part for part in re.split(r"[/\\]", match[0]) if PART.search(part)]
         if parts and len(parts[-1]) <= LONGEST_WORD:
@@ -88,6 +89,8 @@ def _paths(text: str) -> Iterator[Term]:
         if len(parts) > 1 and len(match[0]) <= LONGEST_PATH:
             yield _phrase(" ".join(parts[-2:]), required=False)
             yield _phrase(" ".join(parts), required=False)
+        for identifier in (word for part in parts for word in WORD.findall(part) if len(humps(word)) > 1):
+            yield from (replace(term, required=False) for term in _word(identifier, STOP_WORDS))
 
 
 def _joined(text: str) -> Iterator[Term]:

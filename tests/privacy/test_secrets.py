@@ -254,12 +254,28 @@ def test_a_value_in_which_a_secret_was_replaced_stays() -> None:
     assert redact_text(text) == text
 
 
-@pytest.mark.parametrize("name", ["password", "DB_PASSWORD", "apiKey", "x-api-key", "access_token", "client_secret"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "password",
+        "loginByPassword",
+        "recover_password",
+        "proofToken",
+        "DB_PASSWORD",
+        "apiKey",
+        "x-api-key",
+        "access_token",
+        "client_secret",
+    ],
+)
 def test_names_that_say_secret(name: str) -> None:
     assert secret_word(name)
 
 
-@pytest.mark.parametrize("name", ["author", "keyboard", "max_tokens", "passed", "cache_key", "token_count", "command"])
+@pytest.mark.parametrize(
+    "name",
+    ["author", "bypass", "next_page_token", "keyboard", "max_tokens", "passed", "cache_key", "token_count", "command"],
+)
 def test_names_that_do_not(name: str) -> None:
     assert not secret_word(name)
 

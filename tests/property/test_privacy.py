@@ -43,7 +43,8 @@ payloads = st.recursive(
     | st.integers(-(2**63), 2**64 - 1)
     | st.floats(allow_nan=False, allow_infinity=False)
     | secretive
-    | tagged,
+    | tagged
+    | st.sampled_from(["swordfish", "DB_PASSWORD", "--token", "Bearer abc123def"]),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAMES | secretive | tagged, inner, max_size=4),
     max_leaves=8,
 )

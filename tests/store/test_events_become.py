@@ -165,3 +165,19 @@ async def test_a_batch_with_bad_items_keeps_the_good_ones_in_order(desk: Desk) -
     results = await desk.core.ingest_many(batch)
     assert [isinstance(result, Receipt) for result in results] == [True, False, True, False]
     assert await desk.states() == {"pending": 2}
+
+
+async def test_a_stop_that_comes_late_does_not_take_the_next_turns_summary(desk: Desk) -> None:
+    await desk.prompt("first", at_ms=0)
+    await desk.prompt("second", at_ms=20)
+    late = await desk.stop(at_ms=10, last_assistant_message="the first is done")
+    own = await desk.stop(at_ms=30, last_assistant_message="the second is done")
+    again = await desk.stop(at_ms=40, last_assistant_message="nothing since")
+    assert [r.status for r in (late, own, again)] == ["queued", "queued", "skipped"]
+
+
+async def test_stops_that_come_in_reverse_each_keep_their_turn(desk: Desk) -> None:
+    await desk.tool(at_ms=0)
+    await desk.tool(at_ms=20)
+    statuses = [(await desk.stop(at_ms=at_ms, last_assistant_message=f"at {at_ms}")).status for at_ms in (30, 10)]
+    assert statuses == ["queued", "queued"]

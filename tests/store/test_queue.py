@@ -251,3 +251,23 @@ async def test_a_batch_brings_the_prompts_in_force_and_earlier_observations(desk
     assert [prompt.text for prompt in batch.prompts] == ["second"]
     assert [prompt.prompt_number for prompt in batch.prompts] == [2]
     assert [observation.title for observation in batch.earlier] == ["made it"]
+
+
+async def test_a_prompt_that_came_late_does_not_end_its_own_turn(desk: Desk) -> None:
+    await desk.tool(at_ms=10)
+    await desk.prompt("what led to it", at_ms=5)
+    assert isinstance(await desk.claim(), Idle)
+    await desk.prompt("the next", at_ms=20)
+    assert isinstance(await desk.claim(), Batch)
+
+
+async def test_the_beginning_of_the_next_turn_is_not_claimed_with_the_end_of_this_one(desk: Desk) -> None:
+    await desk.tool(at_ms=0)
+    await desk.stop(at_ms=1)
+    await desk.prompt("next", at_ms=2)
+    await desk.tool(at_ms=3)
+    batch = await desk.claim()
+    assert isinstance(batch, Batch)
+    assert len(batch.messages) == 2
+    await desk.complete(batch, NOTHING)
+    assert isinstance(await desk.claim(), Idle), "the open turn waits for its own end"
