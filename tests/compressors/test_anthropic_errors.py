@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from email.utils import formatdate
-from typing import Any
+from typing import Any, cast
 
 import anthropic
 import httpx2
@@ -17,7 +17,7 @@ from tests.fakes.messages_api import MessagesApi, Scripted, error, message, pros
 from workers.compressors.anthropic import AnthropicCompressor, provider_error
 
 REQUEST = httpx2.Request("POST", "http://127.0.0.1/v1/messages")
-CODES = {kind: code for (_, code), kind in ERROR_CLASSES.items() if code}
+CODES: dict[type, str] = {kind: code for (_, code), kind in ERROR_CLASSES.items() if code}
 
 
 async def failure_of(api: MessagesApi, compressor: AnthropicCompressor, *answers: Scripted) -> ProviderError:
@@ -194,7 +194,8 @@ def made(kind: type[Any]) -> anthropic.AnthropicError:
         return kind(request=REQUEST)
     if issubclass(kind, anthropic.APIError):
         return kind("no", request=REQUEST, body=None)
-    return kind.__new__(kind, "no")
+    bare: Any = kind
+    return cast("anthropic.AnthropicError", bare.__new__(bare, "no"))
 
 
 @pytest.mark.parametrize("kind", list(dict.fromkeys(sdk_errors())), ids=lambda kind: kind.__name__)

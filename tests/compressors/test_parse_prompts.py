@@ -1,13 +1,15 @@
 """What a model gets to see of a batch."""
 
+from typing import Any
+
 import pytest
 
-from service.models import Observation
+from service.models import Message, Observation
 from tests.compressors.batches import make_batch, make_message, make_prompt, make_stop
 from workers.prompts import observations_request, summary_request
 
 
-def content(*messages: object, cap_chars: int = 10_000, strict: bool = False, **more: object) -> str:
+def content(*messages: Message, cap_chars: int = 10_000, strict: bool = False, **more: Any) -> str:
     return observations_request(make_batch(*messages, **more), strict=strict, cap_chars=cap_chars).content
 
 

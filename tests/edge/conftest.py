@@ -3,8 +3,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from edge_service import Service, running
 
+from tests.edge.edge_service import Service, running
 from workers.supervisor import Workers
 
 

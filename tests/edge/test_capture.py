@@ -2,7 +2,8 @@ import json
 from collections.abc import AsyncIterator
 
 import pytest
-from edge_service import Service, edit, prompt
+
+from tests.edge.edge_service import Service, edit, prompt
 
 LIMIT_BYTES = 16 * 1024 * 1024
 

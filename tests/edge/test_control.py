@@ -2,9 +2,9 @@ import tomllib
 from typing import Any
 
 import pytest
-from edge_service import Service, edit, eventually, mode_of, running, tell_a_turn
 
 from service import providers
+from tests.edge.edge_service import Service, edit, eventually, mode_of, running, tell_a_turn
 
 
 async def test_the_queue_tells_its_depth(service: Service) -> None:

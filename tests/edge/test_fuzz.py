@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import content_type_conformance, status_code_conformance
-from service_process import DEADLINE_S, service_process, wait_until_ready
 
 from service.edge.app import OPERATIONS
 from service.edge.operations import Operation
+from tests.edge.service_process import DEADLINE_S, service_process, wait_until_ready
 
 pytestmark = pytest.mark.slow
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from edge_service import Service, edit, eventually, running, tell_a_turn
 from prometheus_client.parser import text_string_to_metric_families
 
 from service.version import VERSION
+from tests.edge.edge_service import Service, edit, eventually, running, tell_a_turn
 
 
 @contextmanager
@@ -111,7 +111,7 @@ async def test_the_front_page_says_what_this_is(service: Service) -> None:
 
 
 async def _is_ready(service: Service) -> bool:
-    return (await service.client.get("/readyz")).status_code == 200
+    return bool((await service.client.get("/readyz")).status_code == 200)
 
 
 async def _not_ready(service: Service) -> dict[str, list[str]] | None:

@@ -3,9 +3,9 @@ import logging
 from pathlib import Path
 
 import structlog
-from edge_service import mode_of
 
 from service import logs
+from tests.edge.edge_service import mode_of
 
 
 def _lines(home: Path) -> list[dict[str, object]]:

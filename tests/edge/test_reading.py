@@ -1,7 +1,8 @@
 from typing import Any
 
 import pytest
-from edge_service import Service, prompt, tell_a_turn
+
+from tests.edge.edge_service import Service, prompt, tell_a_turn
 
 LISTS = ["observations", "summaries", "prompts", "sessions", "projects", "stats"]
 

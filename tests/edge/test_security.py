@@ -1,11 +1,11 @@
 from typing import Any
 
 import pytest
-from edge_service import Service, edit, mode_of
 
 from service.edge.app import OPERATIONS
 from service.edge.operations import Operation
 from service.edge.security import read_token
+from tests.edge.edge_service import Service, edit, mode_of
 
 PRIVATE = [operation for operation in OPERATIONS if not operation.public]
 PUBLIC = {"/", "/livez", "/readyz", "/metrics", "/openapi.json", "/api/hello", "/api/login"}

@@ -8,13 +8,13 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
-from edge_service import mode_of
-from service_process import DEADLINE_S, service_process, wait_until_ready
 
 from service.edge.server import listening
 from service.errors import SettingsError
 from service.settings import Configuration, load
 from service.version import VERSION
+from tests.edge.edge_service import mode_of
+from tests.edge.service_process import DEADLINE_S, service_process, wait_until_ready
 
 pytestmark = pytest.mark.slow
 

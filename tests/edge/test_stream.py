@@ -5,10 +5,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from edge_service import DEADLINE_S, Service, eventually, prompt, tell_a_turn
 
 from service import outbox
 from service.edge import stream
+from tests.edge.edge_service import DEADLINE_S, Service, eventually, prompt, tell_a_turn
 
 Event = dict[str, str]
 

@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
-from hook_process import Request, Run, StandIn, event, http, judge, run_hook, tcp_service, unix_service
 
 from hooks import spool
+from tests.hooks.hook_process import Request, Run, StandIn, event, http, judge, run_hook, tcp_service, unix_service
 
 MEGABYTE = 1_000_000
 PAYLOADS: dict[str, bytes] = {

@@ -5,7 +5,8 @@ import subprocess
 import sys
 
 import pytest
-from hook_process import ROOT
+
+from tests.hooks.hook_process import ROOT
 
 RATIO_MAX = 2.5  # against the same interpreter doing nothing
 

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from hook_process import HOOK, PYTHON, ROOT, accept, event, run_hook, unix_service
 
 from hooks import spool
 from hooks.command import hook_command
+from tests.hooks.hook_process import HOOK, PYTHON, ROOT, accept, event, run_hook, unix_service
 
 OTHER_PYTHONS = sorted(Path(PYTHON).parents[2].glob("3.*/bin/python3"))
 

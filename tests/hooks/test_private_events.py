@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from hook_process import accept, event, judge, run_hook, unix_service
 
 from hooks import spool
+from tests.hooks.hook_process import accept, event, judge, run_hook, unix_service
 
 SECRET = b"my own affair"
 PRIVATE_PARTS = {

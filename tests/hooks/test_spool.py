@@ -4,10 +4,10 @@ import stat
 from pathlib import Path
 
 import pytest
-from hook_process import event, run_hook
 
 from hooks import envelope, spool
 from hooks.envelope import Envelope
+from tests.hooks.hook_process import event, run_hook
 
 
 def make(number: int, body: bytes = b"{}") -> Envelope:

@@ -9,9 +9,20 @@ from threading import Thread
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
-from hook_process import TOKEN, Request, accept, event, http, judge, prove, run_hook, tcp_service, unix_service
 
 from hooks import spool
+from tests.hooks.hook_process import (
+    TOKEN,
+    Request,
+    accept,
+    event,
+    http,
+    judge,
+    prove,
+    run_hook,
+    tcp_service,
+    unix_service,
+)
 
 
 def test_the_payload_travels_byte_for_byte_with_its_stamps(home: Path) -> None:
