@@ -1,6 +1,6 @@
 """Kill the service with SIGKILL at random moments while events come in; then count what is missing or double.
 
-    python benchmarks/crash.py [--events 2000] [--kills 200] [--seed 1] [--source recorded|synthetic]
+    python -m benchmarks.crash [--events 2000] [--kills 200] [--seed 1] [--source recorded|synthetic]
 
 Events go through the hooks' own code: posted, and written to the spool when nobody answered. The same events are first
 given to a service that nobody disturbs; in the end both databases must hold the same events, each once, and sessions of
@@ -26,11 +26,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from benchmarks import replay
 from hooks import envelope, secrets, spool, transport
 from hooks.envelope import Envelope
 
 ROOT = Path(__file__).resolve().parents[1]
-RECORDED = Path("/tmp/replay/events.jsonl")
+SHARED = ROOT.parent / "shared"
 CLIENTS = 4
 POST_S = 0.3  # as the hooks wait
 DRAIN_S = 120.0
@@ -55,32 +56,30 @@ class Event:
         return Envelope(headers, json.dumps(self.payload).encode())
 
 
-def recorded(path: Path, count: int) -> list[Event]:
+def recorded(data: Path, count: int) -> list[Event]:
     """Whole turns of real sessions, from a prompt to its Stop. Left out is what would rightly come out otherwise when
     events arrive in another order: second reads of a file (noise only if they come second) and session ends."""
     turns: dict[str, list[Event]] = defaultdict(list)
     seen: set[str] = set()
     events: list[Event] = []
-    with path.open(encoding="utf-8") as lines:
-        for line in lines:
-            record = json.loads(line)
-            name, payload = record["event"], record["payload"]
-            session_id = payload["session_id"]
-            captured_ms = int(datetime.fromisoformat(record["at"]).timestamp() * 1000)
-            read = payload.get("tool_name") == "Read" and f"{session_id} {payload['tool_input'].get('file_path')}"
-            if name in ("SessionEnd", "PreCompact") or (read and read in seen):
-                continue
-            seen.add(read or "")
-            if name == "UserPromptSubmit":
-                turns[session_id] = []
-            delivery = f"{len(seen):032x}"
-            seen.add(delivery)
-            turns[session_id].append(Event(captured_ms=captured_ms, delivery=delivery, payload=payload))
-            if name == "Stop":
-                turn = turns.pop(session_id)
-                events += turn if turn[0].payload["hook_event_name"] == "UserPromptSubmit" else []
-            if len(events) >= count:
-                return events
+    for record in replay.recorded(data):
+        name, payload = record["event"], record["payload"]
+        session_id = payload["session_id"]
+        read = payload.get("tool_name") == "Read" and f"{session_id} {payload['tool_input'].get('file_path')}"
+        if name in ("SessionEnd", "PreCompact") or (read and read in seen):
+            continue
+        seen.add(read or "")
+        if name == "UserPromptSubmit":
+            turns[session_id] = []
+        delivery = f"{len(seen):032x}"
+        seen.add(delivery)
+        captured_ms = int(datetime.fromisoformat(record["at"]).timestamp() * 1000)
+        turns[session_id].append(Event(captured_ms=captured_ms, delivery=delivery, payload=payload))
+        if name == "Stop":
+            turn = turns.pop(session_id)
+            events += turn if turn[0].payload["hook_event_name"] == "UserPromptSubmit" else []
+        if len(events) >= count:
+            break
     return events
 
 
@@ -383,10 +382,11 @@ def main() -> int:
     arguments.add_argument("--seed", type=int, default=1)
     arguments.add_argument("--source", choices=("recorded", "synthetic"), default="recorded")
     given = arguments.parse_args()
-    if given.source == "recorded" and not RECORDED.exists():
-        print(f"skipped: {RECORDED} is not there (convert ../shared/sessions first); --source synthetic needs nothing")
-        return 0
-    events = recorded(RECORDED, given.events) if given.source == "recorded" else synthetic(given.events)
+    if given.source == "recorded" and not SHARED.is_dir():
+        sys.exit(
+            f"{SHARED} is not there: recorded sessions are kept beside the checkout; --source synthetic needs none"
+        )
+    events = recorded(SHARED, given.events) if given.source == "recorded" else synthetic(given.events)
     with tempfile.TemporaryDirectory() as folder:
         found, figures = compare(events, kills=given.kills, seed=given.seed, folder=Path(folder))
     for name, value in figures.items():
