@@ -57,14 +57,12 @@ class Event:
 
 
 def recorded(data: Path, count: int) -> list[Event]:
-    """Whole turns of real sessions, from a prompt to its Stop. Left out is what would rightly come out otherwise when
-    events arrive in another order: second reads of a file (noise only if they come second) and session ends."""
+    """Whole turns, prompt to Stop, without what depends on the order of arrival: second reads and session ends."""
     turns: dict[str, list[Event]] = defaultdict(list)
     seen: set[str] = set()
     events: list[Event] = []
     for record in replay.recorded(data):
-        name, payload = record["event"], record["payload"]
-        session_id = payload["session_id"]
+        name, payload, session_id = record["event"], record["payload"], record["payload"]["session_id"]
         read = payload.get("tool_name") == "Read" and f"{session_id} {payload['tool_input'].get('file_path')}"
         if name in ("SessionEnd", "PreCompact") or (read and read in seen):
             continue

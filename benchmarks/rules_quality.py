@@ -1,6 +1,6 @@
 """Quality of the rule-based compressor on real sessions: retrieval (R@5), size of what is stored, speed.
 
-    .venv/bin/python -m benchmarks.rules_quality --events /tmp/replay/events.jsonl
+    .venv/bin/python -m benchmarks.rules_quality [--events EVENTS.jsonl]
 
 Needs the data folder ../shared beside the checkout. Events are those of its to_hooks.py; the file given by --events is
 a cache and is made when it is not there. No service runs: turns are cut as the queue cuts them for rules.
