@@ -133,17 +133,33 @@ class _Writer(threading.Thread):
         self._connection.close()
 
     def _commit(self, group: list[_Job[Any]]) -> None:
-        connection = self._connection
+        """All of them or, when one fails, once more with each for itself. A job may run twice, but commits once."""
         try:
-            connection.execute("BEGIN IMMEDIATE")
-            for job in group:
-                self._run_in_savepoint(job)
-            connection.execute("COMMIT")
+            self._connection.execute("BEGIN IMMEDIATE")
+            if not self._run_all(group):
+                self._connection.execute("ROLLBACK")
+                self._connection.execute("BEGIN IMMEDIATE")
+                for job in group:
+                    self._run_in_savepoint(job)
+            self._connection.execute("COMMIT")
         except sqlite3.Error as error:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
             for job in group:
                 job.error = self._noted(error)
+
+    def _run_all(self, group: list[_Job[Any]]) -> bool:
+        """Whether every job did its work."""
+        try:
+            for job in group:
+                job.result = job.work(self._tx)
+        except Exception as error:
+            if self._connection.in_transaction:
+                return False
+            if isinstance(error, sqlite3.Error):  # full disk, I/O error
+                raise
+            raise sqlite3.OperationalError("SQLite gave up the transaction") from error
+        return True
 
     def _run_in_savepoint(self, job: _Job[Any]) -> None:
         connection = self._connection

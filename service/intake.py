@@ -96,12 +96,14 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """`status`: queued, recorded (a session or prompt, no message), duplicate, skipped."""
+    """`status`: queued, recorded (a session or prompt, no message), duplicate, skipped. `due`: work waits for a
+    consumer now."""
 
     status: str
     event_key: str | None
     message_id: int | None = None
     reason: str | None = None
+    due: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +167,7 @@ def accept(tx: Tx, event: Event, policy: FlushPolicy, *, now: int) -> Receipt:
         return Receipt(status="duplicate", event_key=event_key, message_id=known or None)
     if _leaves_nothing(tx, event, policy, now):
         return Receipt(status="skipped", event_key=event_key, reason="private")
-    fallback = sessions.project_of(tx, event.session_id)
+    fallback = sessions.project_of(tx, event.session_id) if event.project.is_silent else None
     project = projects.resolve(tx, event.project, fallback=fallback, now=now)
     session = Session(
         session_id=event.session_id,
@@ -174,14 +176,19 @@ def accept(tx: Tx, event: Event, policy: FlushPolicy, *, now: int) -> Receipt:
         cwd=event.project.folder,
         started_at_epoch=event.captured_at,
     )
-    sessions.touch(tx, session, at=event.captured_at, now=now)
+    noise = event.noise or (event.subject is not None and pending.was_read(tx, event.session_id, event.subject))
+    is_news = bool(event.text.strip()) if event.kind is Kind.PROMPT else event.kind is Kind.TOOL and not noise
+    sessions.touch(tx, session, at=event.captured_at, is_news=is_news, now=now)
     match event.kind:
         case Kind.START:
             return Receipt(status="recorded", event_key=event_key)
         case Kind.PROMPT:
             return _accept_prompt(tx, event, event_key, project, now)
         case Kind.TOOL:
-            return _accept_tool(tx, event, event_key, project, policy, now)
+            message = _message(event, event_key, project, MessageType.OBSERVATION, noise=noise)
+            message_id = pending.enqueue(tx, message, now=now)
+            due = not noise and pending.due_after_event(tx, event.session_id, policy, now=now)
+            return Receipt(status="queued", event_key=event_key, message_id=message_id, due=due)
         case Kind.SUMMARY:
             return _accept_summary(tx, event, event_key, project, policy, now)
 
@@ -205,18 +212,7 @@ def _accept_prompt(tx: Tx, event: Event, event_key: str, project: str, now: int)
     if not event.text.strip():
         return Receipt(status="skipped", event_key=event_key, reason="ignored")
     sessions.add_prompt(tx, event.turn, event_key=event_key, project=project, text=event.text, now=now)
-    sessions.count_new(tx, event.session_id)
-    return Receipt(status="recorded", event_key=event_key)
-
-
-def _accept_tool(tx: Tx, event: Event, event_key: str, project: str, policy: FlushPolicy, now: int) -> Receipt:
-    noise = event.noise or (event.subject is not None and pending.was_read(tx, event.session_id, event.subject))
-    message = _message(event, event_key, project, MessageType.OBSERVATION, noise=noise)
-    message_id = pending.enqueue(tx, message, now=now)
-    if not noise:
-        sessions.count_new(tx, event.session_id)
-        pending.due_after_event(tx, event.session_id, policy, now=now)
-    return Receipt(status="queued", event_key=event_key, message_id=message_id)
+    return Receipt(status="recorded", event_key=event_key, due=True)
 
 
 def _accept_summary(tx: Tx, event: Event, event_key: str, project: str, policy: FlushPolicy, now: int) -> Receipt:
@@ -224,11 +220,11 @@ def _accept_summary(tx: Tx, event: Event, event_key: str, project: str, policy: 
         sessions.close(tx, event.session_id, at=event.captured_at)
     if not (sessions.take_new(tx, event.session_id) or _ends_a_turn(tx, event)):
         pending.due_if_waiting(tx, event.session_id, at=event.captured_at, now=now)
-        return Receipt(status="skipped", event_key=event_key, reason="ignored")
+        return Receipt(status="skipped", event_key=event_key, reason="ignored", due=True)
     message = _message(event, event_key, project, MessageType.SUMMARY, noise=False)
     message_id = pending.enqueue(tx, message, now=now)
     pending.due_after_stop(tx, event.session_id, policy, now=now)
-    return Receipt(status="queued", event_key=event_key, message_id=message_id)
+    return Receipt(status="queued", event_key=event_key, message_id=message_id, due=True)
 
 
 def _ends_a_turn(tx: Tx, event: Event) -> bool:

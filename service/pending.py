@@ -209,16 +209,17 @@ def forget_private(
     )
 
 
-def due_after_event(tx: Tx, session_id: str, policy: FlushPolicy, *, now: int) -> None:
-    """An observation message came: when is its session due?"""
+def due_after_event(tx: Tx, session_id: str, policy: FlushPolicy, *, now: int) -> bool:
+    """An observation message came: when is its session due? Whether it is now."""
     if policy.by_turn:
         tx.run(PUSH_DUE, {"session_id": session_id, "due": now + policy.silence_ms, "now": now})
-        return
+        return False
     waiting = tx.one(WAITING, {"session_id": session_id})
     full = waiting is not None and (
         waiting["events"] >= policy.batch_events or waiting["tokens"] >= policy.batch_tokens
     )
     tx.run(PULL_DUE, {"session_id": session_id, "due": now if full else now + policy.wait_ms})
+    return full
 
 
 def due_after_prompt(tx: Tx, session_id: str, policy: FlushPolicy, *, at: int, now: int) -> None:

@@ -20,6 +20,10 @@ class ProjectRef:
     name: str | None = None
     folder: str = ""
 
+    @property
+    def is_silent(self) -> bool:
+        return not (self.override or self.key or self.folder)
+
 
 BY_NAME = "SELECT name, key FROM projects WHERE name = :name"
 BY_KEY = "SELECT name FROM projects WHERE key = :key"
@@ -44,7 +48,9 @@ COUNT = "SELECT count(*) FROM projects WHERE :project IS NULL OR name = :project
 def resolve(tx: Tx, ref: ProjectRef, *, fallback: str | None, now: int) -> str:
     """The project's name, made if it is new. `fallback` is the project of the event's session, if it has one."""
     if ref.override:
-        return tx.value(BY_NAME_OR_KEY, {"given": ref.override}) or _create(tx, ref.override, None, now)
+        if tx.one(BY_NAME, {"name": ref.override}) is not None:
+            return ref.override
+        return tx.value(BY_KEY, {"key": ref.override}) or _create(tx, ref.override, None, now)
     if ref.key and ref.name:
         name: str = tx.value(BY_KEY, {"key": ref.key}) or _named(tx, ref.name, ref.key, now)
         if ref.folder:

@@ -11,13 +11,15 @@ from service.fulltext import shadow
 from service.models import Prompt, Session
 
 TOUCH = """
-INSERT INTO sessions (session_id, project, platform, cwd, started_at_epoch, last_event_at_epoch, last_seen_epoch)
-VALUES (:session_id, :project, :platform, :cwd, :at, :at, :now)
+INSERT INTO sessions (session_id, project, platform, cwd, unsummarised, started_at_epoch, last_event_at_epoch,
+    last_seen_epoch)
+VALUES (:session_id, :project, :platform, :cwd, :news, :at, :at, :now)
 ON CONFLICT (session_id) DO UPDATE SET
     status = 'active',
     cwd = CASE WHEN cwd = '' THEN excluded.cwd ELSE cwd END,
     started_at_epoch = min(started_at_epoch, :at),
     last_event_at_epoch = max(last_event_at_epoch, :at),
+    unsummarised = unsummarised + :news,
     last_seen_epoch = :now
 """
 GET = "SELECT session_id, project, platform, cwd, started_at_epoch FROM sessions WHERE session_id = :session_id"
@@ -28,7 +30,6 @@ SELECT session_id, project, platform, cwd, started_at_epoch, last_event_at_epoch
 WHERE status = 'active' AND last_seen_epoch < :before ORDER BY last_seen_epoch LIMIT :limit
 """
 
-COUNT_NEW = "UPDATE sessions SET unsummarised = unsummarised + 1 WHERE session_id = :session_id"
 TAKE_NEW = "UPDATE sessions SET unsummarised = 0 WHERE session_id = :session_id AND unsummarised > 0"
 
 NEXT_PROMPT = """
@@ -102,8 +103,8 @@ class Turn:
     at: int
 
 
-def touch(tx: Tx, session: Session, *, at: int, now: int) -> None:
-    """Open the session, or reopen and date it."""
+def touch(tx: Tx, session: Session, *, at: int, is_news: bool, now: int) -> None:
+    """Open the session, or reopen and date it. `is_news`: the next summary is about what came."""
     tx.run(
         TOUCH,
         {
@@ -111,6 +112,7 @@ def touch(tx: Tx, session: Session, *, at: int, now: int) -> None:
             "project": session.project,
             "platform": session.platform,
             "cwd": session.cwd,
+            "news": int(is_news),
             "at": at,
             "now": now,
         },
@@ -134,11 +136,6 @@ def close(tx: Tx, session_id: str, *, at: int) -> None:
 def idle(tx: Tx, *, before: int, limit: int) -> list[Row]:
     """Active sessions of which nothing arrived since `before`."""
     return tx.all(IDLE, {"before": before, "limit": limit})
-
-
-def count_new(tx: Tx, session_id: str) -> None:
-    """Something came that the next summary is about."""
-    tx.run(COUNT_NEW, {"session_id": session_id})
 
 
 def take_new(tx: Tx, session_id: str) -> bool:

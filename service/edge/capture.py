@@ -58,7 +58,8 @@ def _envelope(request: Request, query: EventParameters) -> Envelope:
 
 def _count(edge: Edge, receipts: list[Receipt]) -> None:
     edge.traffic.events.update(receipt.status for receipt in receipts)
-    edge.wake()
+    if any(receipt.due for receipt in receipts):
+        edge.wake()
 
 
 def _told(receipt: Receipt) -> dict[str, Any]:

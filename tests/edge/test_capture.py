@@ -123,8 +123,10 @@ async def test_json_may_come_with_or_without_a_media_type(service: Service, head
     assert answer.status_code == 202
 
 
-async def test_consumers_are_woken_after_an_event(service: Service) -> None:
+async def test_consumers_are_woken_when_a_turn_ends_and_not_by_every_event(service: Service) -> None:
     woken = []
     service.edge.wake = lambda: woken.append(service.rows("SELECT count(*) FROM pending_messages"))
     await service.post(edit("/a"))
-    assert woken == [[(1,)]]
+    assert woken == []
+    await service.post({"hook_event_name": "Stop", "session_id": edit("/a")["session_id"], "prompt_id": "p1"})
+    assert woken == [[(2,)]]
