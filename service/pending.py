@@ -16,6 +16,8 @@ from service.database import Row, Tx
 from service.errors import FenceLost
 from service.models import Message, MessageState, MessageType
 
+DUE_GRAIN_MS = 1_000
+"""A due time is not moved by less: a burst of events would rewrite it with each of them."""
 ALONE_AFTER_ATTEMPTS = 2
 """A batch is tried twice as a whole, then each message alone: a poisoned one costs its neighbours nothing."""
 ALONE_AFTER_CRASHES = 2
@@ -71,7 +73,8 @@ WHERE state IN ('pending', 'processing', 'done', 'skipped', 'failed') AND sessio
 SET_DUE = "UPDATE sessions SET due_at_epoch = :due WHERE session_id = :session_id"
 PULL_DUE = "UPDATE sessions SET due_at_epoch = min(coalesce(due_at_epoch, :due), :due) WHERE session_id = :session_id"
 PUSH_DUE = """
-UPDATE sessions SET due_at_epoch = :due WHERE session_id = :session_id AND (due_at_epoch IS NULL OR due_at_epoch > :now)
+UPDATE sessions SET due_at_epoch = :due WHERE session_id = :session_id
+    AND (due_at_epoch IS NULL OR (due_at_epoch > :now AND due_at_epoch < :due - :grain))
 """
 FLUSH = "UPDATE sessions SET due_at_epoch = :now WHERE due_at_epoch > :now"
 NEXT_DUE = "SELECT min(due_at_epoch) FROM sessions WHERE due_at_epoch > :now"
@@ -212,7 +215,7 @@ def forget_private(
 def due_after_event(tx: Tx, session_id: str, policy: FlushPolicy, *, now: int) -> bool:
     """An observation message came: when is its session due? Whether it is now."""
     if policy.by_turn:
-        tx.run(PUSH_DUE, {"session_id": session_id, "due": now + policy.silence_ms, "now": now})
+        tx.run(PUSH_DUE, {"session_id": session_id, "due": now + policy.silence_ms, "grain": DUE_GRAIN_MS, "now": now})
         return False
     waiting = tx.one(WAITING, {"session_id": session_id})
     full = waiting is not None and (
