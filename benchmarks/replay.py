@@ -27,6 +27,7 @@ from hooks.envelope import Envelope
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = "entire-cli"
+SAMPLES = 12
 
 
 def recorded(data: Path) -> Iterator[dict[str, Any]]:
@@ -197,12 +198,9 @@ def report(home: Path, replayed: Replayed) -> Iterator[str]:
 
 
 def samples(home: Path) -> Iterator[str]:
-    rows = query(home, "SELECT type, title, subtitle, narrative, facts FROM observations ORDER BY id")
-    for kind, title, subtitle, narrative, facts in random.Random(7).sample(rows, min(20, len(rows))):
-        yield f"- **{kind}** {title}" + (f" ({subtitle})" if subtitle else "")
-        if narrative:
-            yield f"  {narrative[:300]}"
-        yield from (f"  - {fact[:160]}" for fact in json.loads(facts)[:4])
+    """Titles only: the page is part of the project, the sessions are not."""
+    rows = query(home, "SELECT type, title FROM observations ORDER BY id")
+    yield from (f"- **{kind}** {title}" for kind, title in random.Random(7).sample(rows, min(SAMPLES, len(rows))))
 
 
 if __name__ == "__main__":

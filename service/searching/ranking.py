@@ -10,9 +10,9 @@ from service.searching.request import Kind, Order
 HEAD = 200
 """Rows of each kind, the best by text, that are ranked together with their sessions; the rest follow by text alone."""
 SESSION_SHARE = 0.5
-SESSION_HITS = 10
+SESSION_HITS = 20
 """A session's score is the harmonic sum of its best so many hits."""
-WHOLE_BONUS = 1.0
+WHOLE_BONUS = 0.3
 """Of the best text score, for a record that holds every word: it stands before those that lack one."""
 FRESHNESS, HALF_LIFE_MS = 0.02, 90 * 86_400_000
 """The newest record counts 2 % more than a very old one: enough between equals, never a cut."""
