@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from service import observations, pending, providers, sessions
+from service import due, observations, pending, providers, sessions
 from service.database import Tx
+from service.due import FlushPolicy
 from service.models import Batch, Compressed, Message, MessageState, MessageType, Usage
-from service.pending import FlushPolicy
 from service.providers import Budget, Pause
 
 EARLIER_OBSERVATIONS = 20
@@ -53,7 +53,7 @@ def claim_batch(tx: Tx, terms: Terms, *, held: Iterable[str], now: int) -> Batch
         tx, terms.policy, worker=terms.worker, limit=terms.limit, lease_ms=terms.lease_ms, held=held, now=now
     )
     if not messages:
-        return Idle(next_due_epoch=pending.next_due(tx, now=now))
+        return Idle(next_due_epoch=due.next_time(tx, now=now))
     if terms.provider != "rules":
         providers.spend(tx, terms.provider, Usage(calls=1), now=now)
     session_id = messages[0].session_id

@@ -15,9 +15,9 @@ from migrations import runner
 from service import fulltext, inspection, intake, providers, settings_file
 from service.clock import now_ms
 from service.database import Database, Tx, open_writable, translated
+from service.due import FlushPolicy
 from service.errors import InvalidInput, SchemaError, StoreUnavailable
 from service.intake import Envelope, Event, House, Kind, Receipt, Skip
-from service.pending import FlushPolicy
 from service.projects import ProjectRef
 from service.providers import Budget
 from service.settings import Configuration, Settings

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from service import pending, projects, sessions
+from service import due, pending, projects, sessions
 from service.clock import epoch_ms
 from service.database import Tx
+from service.due import FlushPolicy
 from service.errors import InvalidInput
 from service.models import MessageType, Session
 from service.noise import file_read, is_bookkeeping
-from service.pending import FlushPolicy, NewMessage
+from service.pending import NewMessage
 from service.projects import ProjectRef
 from service.protocol import is_ours, is_protocol
 from service.sessions import Turn
@@ -187,8 +188,8 @@ def accept(tx: Tx, event: Event, policy: FlushPolicy, *, now: int) -> Receipt:
         case Kind.TOOL:
             message = _message(event, event_key, project, MessageType.OBSERVATION, noise=noise)
             message_id = pending.enqueue(tx, message, now=now)
-            due = not noise and pending.due_after_event(tx, event.session_id, policy, now=now)
-            return Receipt(status="queued", event_key=event_key, message_id=message_id, due=due)
+            is_due = not noise and due.after_event(tx, event.session_id, policy, now=now)
+            return Receipt(status="queued", event_key=event_key, message_id=message_id, due=is_due)
         case Kind.SUMMARY:
             return _accept_summary(tx, event, event_key, project, policy, now)
 
@@ -199,7 +200,7 @@ def _leaves_nothing(tx: Tx, event: Event, policy: FlushPolicy, now: int) -> bool
         return False
     if event.kind is not Kind.PROMPT:
         return event.private or sessions.in_private_turn(tx, event.turn)
-    pending.due_after_prompt(tx, event.session_id, policy, at=event.captured_at, now=now)
+    due.after_prompt(tx, event.session_id, policy, at=event.captured_at, now=now)
     if not event.private:
         sessions.end_private_turn(tx, event.turn)
         return False
@@ -219,11 +220,11 @@ def _accept_summary(tx: Tx, event: Event, event_key: str, project: str, policy: 
     if event.hook_event == "SessionEnd":
         sessions.close(tx, event.session_id, at=event.captured_at)
     if not (sessions.take_new(tx, event.session_id) or _ends_a_turn(tx, event)):
-        pending.due_if_waiting(tx, event.session_id, at=event.captured_at, now=now)
+        due.if_waiting(tx, event.session_id, at=event.captured_at, now=now)
         return Receipt(status="skipped", event_key=event_key, reason="ignored", due=True)
     message = _message(event, event_key, project, MessageType.SUMMARY, noise=False)
     message_id = pending.enqueue(tx, message, now=now)
-    pending.due_after_stop(tx, event.session_id, policy, now=now)
+    due.after_stop(tx, event.session_id, policy, now=now)
     return Receipt(status="queued", event_key=event_key, message_id=message_id, due=True)
 
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import orjson
 
+from service import due
 from service.database import Row, Tx
+from service.due import FlushPolicy
 from service.errors import FenceLost
 from service.models import Message, MessageState, MessageType
 
-DUE_GRAIN_MS = 1_000
-"""A due time is not moved by less: a burst of events would rewrite it with each of them."""
 ALONE_AFTER_ATTEMPTS = 2
 """A batch is tried twice as a whole, then each message alone: a poisoned one costs its neighbours nothing."""
 ALONE_AFTER_CRASHES = 2
@@ -50,18 +50,6 @@ WHERE session_id = :session_id AND state = 'pending' AND CASE
     ELSE captured_at_epoch >= :at AND (:until IS NULL OR captured_at_epoch < :until) END
 """
 
-WAITING = """
-SELECT count(*) AS events, coalesce(sum(tokens), 0) AS tokens, min(created_at_epoch) AS oldest,
-       coalesce(max(message_type = 'summary'), 0) AS closes, min(nullif(not_before_epoch, 0)) AS retry_at
-FROM pending_messages WHERE session_id = :session_id AND state = 'pending'
-"""
-WAITING_EVENTS = """
-SELECT count(*) FROM pending_messages
-WHERE session_id = :session_id AND state = 'pending' AND message_type = 'observation'
-"""
-HAS_WAITING = """
-SELECT 1 FROM pending_messages WHERE session_id = :session_id AND state = 'pending' AND captured_at_epoch <= :at LIMIT 1
-"""
 NEWEST_UNTIL = """
 SELECT coalesce(max(captured_at_epoch) FILTER (WHERE message_type = 'summary'), 0) AS summary_at,
        coalesce(max(captured_at_epoch) FILTER (WHERE message_type = 'observation'
@@ -70,16 +58,6 @@ FROM pending_messages
 WHERE state IN ('pending', 'processing', 'done', 'skipped', 'failed') AND session_id = :session_id
   AND captured_at_epoch <= :at
 """
-SET_DUE = "UPDATE sessions SET due_at_epoch = :due WHERE session_id = :session_id"
-PULL_DUE = "UPDATE sessions SET due_at_epoch = min(coalesce(due_at_epoch, :due), :due) WHERE session_id = :session_id"
-PUSH_DUE = """
-UPDATE sessions SET due_at_epoch = :due WHERE session_id = :session_id
-    AND (due_at_epoch IS NULL OR (due_at_epoch > :now AND due_at_epoch < :due - :grain))
-"""
-FLUSH = "UPDATE sessions SET due_at_epoch = :now WHERE due_at_epoch > :now"
-NEXT_DUE = "SELECT min(due_at_epoch) FROM sessions WHERE due_at_epoch > :now"
-RETRY_NOW = "UPDATE pending_messages SET not_before_epoch = 0 WHERE state = 'pending' AND not_before_epoch > :now"
-
 PICK_SESSION = """
 SELECT session_id FROM sessions AS s
 WHERE due_at_epoch <= :now
@@ -91,9 +69,6 @@ CANDIDATES = """
 SELECT id, message_type, tokens, attempts, crashes FROM pending_messages
 WHERE session_id = :session_id AND state = 'pending' AND not_before_epoch <= :now
 ORDER BY captured_at_epoch, id LIMIT :limit + 1
-"""
-EARLIEST_RETRY = """
-SELECT min(not_before_epoch) FROM pending_messages WHERE session_id = :session_id AND state = 'pending'
 """
 CLAIM = f"""
 UPDATE pending_messages
@@ -120,21 +95,6 @@ WHERE state = 'processing' AND (lease_until_epoch < :now OR claimed_by IN (SELEC
 RETURNING session_id
 """
 HOLDERS = "SELECT DISTINCT claimed_by FROM pending_messages WHERE state = 'processing'"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlushPolicy:
-    """When the waiting messages of a session are due, besides at Stop.
-
-    The rules compress a turn: due after `silence_ms` without an event, or at the next prompt. A model gets batches:
-    due when `batch_events` or `batch_tokens` wait, or the oldest has waited `wait_ms`.
-    """
-
-    by_turn: bool
-    silence_ms: int
-    batch_events: int
-    batch_tokens: int
-    wait_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,58 +172,6 @@ def forget_private(
     )
 
 
-def due_after_event(tx: Tx, session_id: str, policy: FlushPolicy, *, now: int) -> bool:
-    """An observation message came: when is its session due? Whether it is now."""
-    if policy.by_turn:
-        tx.run(PUSH_DUE, {"session_id": session_id, "due": now + policy.silence_ms, "grain": DUE_GRAIN_MS, "now": now})
-        return False
-    waiting = tx.one(WAITING, {"session_id": session_id})
-    full = waiting is not None and (
-        waiting["events"] >= policy.batch_events or waiting["tokens"] >= policy.batch_tokens
-    )
-    tx.run(PULL_DUE, {"session_id": session_id, "due": now if full else now + policy.wait_ms})
-    return full
-
-
-def due_after_prompt(tx: Tx, session_id: str, policy: FlushPolicy, *, at: int, now: int) -> None:
-    """A prompt ends the turn before it; only the rules care. One that came late does not end its own."""
-    if policy.by_turn:
-        due_if_waiting(tx, session_id, at=at - 1, now=now)
-
-
-def due_after_stop(tx: Tx, session_id: str, policy: FlushPolicy, *, now: int) -> None:
-    """A turn that left events is due now. Where the summary would be a model call of its own, it waits to share one."""
-    alone = not policy.by_turn and tx.value(WAITING_EVENTS, {"session_id": session_id}) == 0
-    tx.run(PULL_DUE, {"session_id": session_id, "due": now + policy.wait_ms if alone else now})
-
-
-def due_if_waiting(tx: Tx, session_id: str, *, at: int, now: int) -> None:
-    """The turn ended at `at`: what waits of it is due."""
-    if tx.one(HAS_WAITING, {"session_id": session_id, "at": at}) is not None:
-        due_now(tx, session_id, now=now)
-
-
-def due_now(tx: Tx, session_id: str, *, now: int) -> None:
-    tx.run(PULL_DUE, {"session_id": session_id, "due": now})
-
-
-def flush(tx: Tx, *, now: int) -> int:
-    """Whatever waits is due now; the number of sessions that were not."""
-    return tx.run(FLUSH, {"now": now})
-
-
-def retry_now(tx: Tx, *, now: int) -> None:
-    """Whatever was postponed is due now."""
-    tx.run(RETRY_NOW, {"now": now})
-    flush(tx, now=now)
-
-
-def next_due(tx: Tx, *, now: int) -> int | None:
-    """When the next session falls due. Those that are due already wait for a claim or the spool, not for a time."""
-    due: int | None = tx.value(NEXT_DUE, {"now": now})
-    return due
-
-
 def claim(
     tx: Tx, policy: FlushPolicy, *, worker: str, limit: int, lease_ms: int, held: Iterable[str], now: int
 ) -> list[Message]:
@@ -281,9 +189,9 @@ def claim(
             payloads = {row["message_id"]: row["payload"] for row in tx.all(PAYLOADS, params)}
             claimed = [_message(row, payloads.get(row["id"], "{}")) for row in tx.all(CLAIM, params)]
             cut = len(ids) < len(rows) and rows[len(ids) - 1]["message_type"] != MessageType.SUMMARY
-            _set_next_due(tx, session_id, policy, cut=cut, now=now)
+            due.after_claim(tx, session_id, policy, cut=cut, now=now)
             return sorted(claimed, key=lambda m: (m.captured_at_epoch, m.message_id))
-        tx.run(SET_DUE, {"session_id": session_id, "due": tx.value(EARLIEST_RETRY, {"session_id": session_id})})
+        due.at_earliest_retry(tx, session_id)
     return []
 
 
@@ -300,18 +208,6 @@ def _batch_of(rows: Sequence[Row], policy: FlushPolicy, limit: int) -> list[int]
         if alone or (policy.by_turn and row["message_type"] == MessageType.SUMMARY):
             break
     return ids
-
-
-def _set_next_due(tx: Tx, session_id: str, policy: FlushPolicy, *, cut: bool, now: int) -> None:
-    """After a claim: what is left of a turn that has ended (`cut`: of the claimed one) is due at once, an open batch
-    waits its time."""
-    left = tx.one(WAITING, {"session_id": session_id})
-    due = None
-    if left is not None and left["events"]:
-        full = left["closes"] or (cut if policy.by_turn else left["events"] >= policy.batch_events)
-        due = now if full else now + policy.silence_ms if policy.by_turn else left["oldest"] + policy.wait_ms
-        due = min(due, left["retry_at"] or due)
-    tx.run(SET_DUE, {"session_id": session_id, "due": due})
 
 
 def extend(tx: Tx, messages: Iterable[Message], *, until: int) -> None:
@@ -356,14 +252,14 @@ def retry(tx: Tx, message: Message, *, at: int, error: str, bad_answer: bool = T
         not_before=at,
         finished_at=None,
     )
-    tx.run(PULL_DUE, {"session_id": message.session_id, "due": at})
+    due.at_once(tx, message.session_id, now=at)
 
 
 def release_lapsed(tx: Tx, *, now: int, dead: Iterable[str] = ()) -> int:
     """Return the messages whose lease ran out or whose worker is in `dead`; the number of messages."""
     rows = tx.all(LAPSED, {"now": now, "dead": _json(dead), "bury_after": BURY_AFTER_CRASHES})
     for session_id in {row["session_id"] for row in rows}:
-        due_now(tx, session_id, now=now)
+        due.at_once(tx, session_id, now=now)
     return len(rows)
 
 

@@ -4,7 +4,7 @@ process sees the same."""
 from dataclasses import dataclass
 from typing import Any
 
-from service import outbox, pending
+from service import due, outbox
 from service.clock import utc_day
 from service.database import Reader, Row, Tx
 from service.models import Usage
@@ -116,7 +116,7 @@ def resume(tx: Tx, *, now: int) -> int:
 def restarted(tx: Tx, *, now: int) -> None:
     """A process begins, perhaps with other settings: what waited for that is tried once more."""
     if tx.run(RESUME_WAITING_FOR_SETTINGS, {"everyone": EVERYONE}):
-        pending.retry_now(tx, now=now)
+        due.retry_now(tx, now=now)
 
 
 def try_again(tx: Tx, *, now: int) -> int:
@@ -124,7 +124,7 @@ def try_again(tx: Tx, *, now: int) -> int:
     ended = tx.all(RESUME, {"everyone": EVERYONE})
     for row in ended:
         outbox.tell(tx, "health", {"provider": row["provider"], "paused": None}, now=now)
-    pending.retry_now(tx, now=now)
+    due.retry_now(tx, now=now)
     return len(ended)
 
 

@@ -1,6 +1,6 @@
 """What ends by time: sessions without events, payloads of finished messages, old dead letters, the outbox's tail."""
 
-from service import outbox, pending, sessions
+from service import due, outbox, pending, sessions
 from service.database import Tx
 from service.models import MessageType
 from service.pending import NewMessage
@@ -28,7 +28,7 @@ def close_idle_sessions(tx: Tx, *, idle_ms: float, now: int) -> int:
     for row in rows:
         session_id, at = row["session_id"], row["last_event_at_epoch"]
         sessions.close(tx, session_id, at=at)
-        pending.due_if_waiting(tx, session_id, at=at, now=now)
+        due.if_waiting(tx, session_id, at=at, now=now)
         if sessions.take_new(tx, session_id):
             message = NewMessage(
                 event_key=f"SessionIdle/{session_id}/{now}",
@@ -42,7 +42,7 @@ def close_idle_sessions(tx: Tx, *, idle_ms: float, now: int) -> int:
                 captured_at=at,
             )
             pending.enqueue(tx, message, now=now)
-            pending.due_now(tx, session_id, now=now)
+            due.at_once(tx, session_id, now=now)
     return len(rows)
 
 

@@ -238,10 +238,10 @@ async def _named(core: "Core", project: str | None) -> str | None:
 
 
 async def _flush(core: "Core") -> int:
-    from service import pending
+    from service import due
     from service.clock import now_ms
 
-    return await core.database.write(lambda tx: pending.flush(tx, now=now_ms()))
+    return await core.database.write(lambda tx: due.flush(tx, now=now_ms()))
 
 
 def _state(given: str | None) -> str | None:

@@ -1,6 +1,6 @@
 """The queue and the settings, as a person steers them."""
 
-from service import inspection, pending, providers, settings_file
+from service import due, inspection, providers, settings_file
 from service.clock import now_ms
 from service.edge.operations import Call, Nothing
 from service.edge.parameters import MessagesPage, Replay, SettingsChange
@@ -68,7 +68,7 @@ async def resume(call: Call[Nothing, Nothing]) -> object:
 
 
 async def flush(call: Call[Nothing, Nothing]) -> object:
-    sessions = await call.edge.core.database.write(lambda tx: pending.flush(tx, now=now_ms()))
+    sessions = await call.edge.core.database.write(lambda tx: due.flush(tx, now=now_ms()))
     call.edge.wake()
     return {"sessions": sessions}
 

@@ -21,15 +21,15 @@ from hypothesis.stateful import (
     rule,
 )
 
-from service import completion, inspection, intake, pending, providers, retention
+from service import completion, due, inspection, intake, pending, providers, retention
 from service.completion import Terms
 from service.core import prepare_database
 from service.database import Tx
+from service.due import FlushPolicy
 from service.errors import FenceLost
 from service.inspection import Selection
 from service.intake import Envelope, Event, House
 from service.models import Batch, Compressed, MessageState, ObservationDraft, SummaryDraft
-from service.pending import FlushPolicy
 from service.providers import Budget
 from service.settings import load
 
@@ -109,7 +109,7 @@ class QueueMachine(RuleBasedStateMachine):
     def claim(self, worker: str, held: list[str], go: bool) -> Any:
         if go:
             self.pause_or_resume(go_on=True)
-            self.write(lambda tx: pending.flush(tx, now=self.now))
+            self.write(lambda tx: due.flush(tx, now=self.now))
         terms = self.terms(worker)
         found = self.write(lambda tx: completion.claim_batch(tx, terms, held=held, now=self.now))
         if not isinstance(found, Batch):

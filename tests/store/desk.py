@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from service import completion, pending
+from service import completion, due
 from service.clock import now_ms
 from service.completion import Idle, Terms
 from service.core import Core, Incoming
@@ -65,7 +65,7 @@ class Desk:
 
     async def claimed(self, **terms: Any) -> Batch:
         """The batch there must be, with everything open flushed before."""
-        await self.core.database.write(lambda tx: pending.flush(tx, now=now_ms()))
+        await self.core.database.write(lambda tx: due.flush(tx, now=now_ms()))
         batch = await self.claim(**terms)
         assert isinstance(batch, Batch)
         return batch
@@ -78,7 +78,7 @@ class Desk:
     async def work_off(self, answer: Answer) -> int:
         """Claim and answer until nothing is left; the number of batches."""
         batches = 0
-        await self.core.database.write(lambda tx: pending.flush(tx, now=now_ms()))
+        await self.core.database.write(lambda tx: due.flush(tx, now=now_ms()))
         while isinstance(batch := await self.claim(), Batch):
             self.asked.append(batch)
             await self.complete(batch, answer(batch))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from service import completion, pending, providers
+from service import completion, due, pending, providers
 from service.clock import now_ms
 from service.completion import Idle
 from service.core import Core
@@ -44,7 +44,7 @@ async def test_a_batch_is_one_sessions_waiting_messages_in_captured_order(desk: 
 async def test_many_claims_at_once_never_share_a_message_or_a_session(desk: Desk) -> None:
     for number in range(40):
         await desk.tool(session_id=f"s{number % 8}")
-    await desk.core.database.write(lambda tx: pending.flush(tx, now=now_ms()))
+    await desk.core.database.write(lambda tx: due.flush(tx, now=now_ms()))
     found = await asyncio.gather(*(desk.claim(worker=f"w{number}") for number in range(16)))
     batches = [batch for batch in found if isinstance(batch, Batch)]
     assert len(batches) == 8
@@ -55,7 +55,7 @@ async def test_a_session_is_worked_by_one_claim_at_a_time(desk: Desk) -> None:
     await desk.tool()
     await desk.claimed()
     await desk.tool()
-    await desk.core.database.write(lambda tx: pending.flush(tx, now=now_ms()))
+    await desk.core.database.write(lambda tx: due.flush(tx, now=now_ms()))
     assert isinstance(await desk.claim(worker="w2"), Idle)
 
 
@@ -143,7 +143,7 @@ async def test_flushing_does_not_hurry_a_retry_but_resuming_does(desk: Desk) -> 
     batch = await desk.claimed()
     at = now_ms() + 3_600_000
     await desk.core.database.write(lambda tx: pending.retry(tx, batch.messages[0], at=at, error="", bad_answer=False))
-    await desk.core.database.write(lambda tx: pending.flush(tx, now=now_ms()))
+    await desk.core.database.write(lambda tx: due.flush(tx, now=now_ms()))
     assert isinstance(await desk.claim(), Idle)
     await desk.core.database.write(lambda tx: providers.resume(tx, now=now_ms()))
     assert isinstance(await desk.claim(), Batch)
@@ -184,7 +184,7 @@ async def test_a_model_waits_for_enough_events_and_takes_no_more_than_that(desk:
     policy = by_model(desk)
     for number in range(7):
         await desk.tool(at_ms=number)
-    await desk.core.database.write(lambda tx: pending.due_after_event(tx, "s1", policy, now=now_ms()))
+    await desk.core.database.write(lambda tx: due.after_event(tx, "s1", policy, now=now_ms()))
     sizes = []
     while isinstance(batch := await desk.claim(policy=policy, limit=3), Batch):
         sizes.append(len(batch.messages))

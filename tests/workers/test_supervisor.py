@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from service import liveness, pending
+from service import due, liveness
 from service.clock import now_ms
 from service.core import Core
 from service.settings import load, stamp_of
@@ -124,7 +124,7 @@ async def test_dead_letters_are_not_worked_at_start(desk: Desk) -> None:
             {"now": now_ms()},
         )
     )
-    await desk.core.database.write(lambda tx: pending.flush(tx, now=now_ms()))
+    await desk.core.database.write(lambda tx: due.flush(tx, now=now_ms()))
     async with running(desk.core) as workers:
         workers.wake.set()
 
