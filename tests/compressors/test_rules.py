@@ -2,10 +2,13 @@
 
 import json
 
+import pytest
+
 from service.models import Observation
 from tests.compressors.batches import make_batch, make_message, make_prompt, make_stop
 from tests.compressors.rules_turns import bash, edit, failed, report, rules, tool
 from workers.compressors.rules import RulesCompressor
+from workers.compressors.rules.text import first_sentence
 
 FAILING = "--- FAIL: TestLogin (0.02s)\n    login_test.go:31: expected 200, got 401\nFAIL\nFAIL\texample.org/app\t0.1s"
 LONG_ANSWER = "The cache is keyed by path alone, so two tenants share an entry.\n" + "\n".join(
@@ -211,3 +214,18 @@ def test_a_client_s_prompt_id_decides_before_the_time_does() -> None:
         prompts=(first, second),
     )
     assert [draft.message_ids for draft in made.observations] == [(2,), (3,)]
+
+
+@pytest.mark.parametrize(
+    "opener",
+    [
+        "That's a great question.",
+        "Good points.",
+        "Yes, exactly.",
+        "You're right again.",
+        "Now I understand the setup.",
+        "Found it.",
+    ],
+)
+def test_an_opener_is_no_title(opener: str) -> None:
+    assert first_sentence(f"{opener} The cache is keyed by branch.", 100) == "The cache is keyed by branch."

@@ -10,9 +10,13 @@ _TICKS = str.maketrans(dict.fromkeys("`✅❌✓✗⚠🎉🤖🔴🟢🟡★\uf
 _LEAD = re.compile(r"^\s*(?:[-*+•]\s+|\d{1,3}[.)]\s+|#{1,6}\s+|>\s+)*(?:\[[ xX]\]\s+)?")
 _SENTENCE_END = re.compile(r"(?<=[.!?:])\s+(?=[A-Z\"'(`\d])|\n+")
 _FILLER = re.compile(
-    r"""^(?:done|perfect|great|excellent|good\ (?:call|question|catch|point)|all\ done|sure|ok(?:ay)?|summary
-      |you'?re\ (?:absolutely\ )?right|here'?s\ (?:a|the|my|what)\b.*|based\ on\ my\b.*
-      |now\ i\ have\b.*|let\ me\b.*|looking\ at\b[^.]*:
+    r"""^(?:done|perfect|great|excellent|good|yes|no|exactly|confirmed|correct|found\ it|understood|all\ done|sure
+      |ok(?:ay)?|summary|(?:yes,\ )?exactly|(?:very\ )?good\ (?:call|question|catch|point|thinking|idea)s?
+      |that'?s\ (?:a\ |an\ )?(?:great|good|excellent|fair|valid)\ (?:call|question|catch|point|idea)
+      |(?:yes,\ )?you'?re\ (?:absolutely\ |completely\ )?right(?:\ again)?(?:\ -\ that'?s\ a\ good\ catch)?
+      |i\ (?:was\ wrong|see|understand|apologi[sz]e)|this\ is\ (?:very\ )?(?:revealing|interesting|helpful)
+      |here'?s\ (?:a|the|my|what)\b.*|based\ on\ my\b.*
+      |now\ i\ (?:have|understand|see)\b[^.]*|let\ me\b.*|looking\ at\b[^.]*:
       |i\ (?:now\ )?have\ (?:enough|all|a\ (?:complete|comprehensive|full))\b.*)[.!:,]*$""",
     re.IGNORECASE | re.VERBOSE,
 )
