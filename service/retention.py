@@ -1,6 +1,6 @@
-"""What ends by time: sessions without events, payloads of finished messages, old dead letters, the outbox's tail."""
+"""What ends by time: sessions without events, payloads of finished messages, old dead letters."""
 
-from service import due, outbox, pending, sessions
+from service import due, pending, sessions
 from service.database import Tx
 from service.models import MessageType
 from service.pending import NewMessage
@@ -50,7 +50,3 @@ def drop_payloads(tx: Tx, *, retention_ms: float, now: int) -> int:
     """Forget raw events of finished messages, keep their keys and outcomes; the number of messages."""
     dropped = tx.run(DROP_PAYLOADS, {"before": int(now - retention_ms), "limit": ROWS_PER_SWEEP})
     return dropped + tx.run(EXPIRE_DEAD, {"before": now - DEAD_LETTER_MS, "limit": ROWS_PER_SWEEP})
-
-
-def trim_outbox(tx: Tx, *, now: int) -> int:
-    return outbox.trim(tx, now=now)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from service import liveness, pending, retention
+from service import liveness, outbox, pending, retention
 from service.clock import now_ms
 from service.core import Core
 
@@ -35,7 +35,7 @@ class Maintenance:
             self.wake_consumers()
         keep_ms = settings.retention_days * DAY_MS
         dropped = await database.write(lambda tx: retention.drop_payloads(tx, retention_ms=keep_ms, now=now_ms()))
-        await database.write(lambda tx: retention.trim_outbox(tx, now=now_ms()))
+        await database.write(lambda tx: outbox.trim(tx, now=now_ms()))
         if dropped:
             log.info("payloads.dropped", messages=dropped)
             return 0.05

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from service import inspection
+from service.clock import now_ms
 from service.version import VERSION
 from tests.edge.edge_service import Service, edit, eventually, running, tell_a_turn
 
@@ -51,7 +53,7 @@ async def test_a_service_without_workers_is_ready_with_a_note(home: Path) -> Non
     async with running(home, has_workers=False, lease_s=0.05) as service:
         await service.post(edit("/a"))
         await service.client.post("/api/queue/flush")
-        await asyncio.sleep(0.1)  # longer than the lease
+        await eventually(lambda: _is_stalled(service))
         answer = (await service.client.get("/readyz")).json()
         assert answer["status"] == "ready"
         assert "gapless work" in answer["notes"][0]
@@ -108,6 +110,11 @@ async def test_the_front_page_says_what_this_is(service: Service) -> None:
     async with service.anonymous() as client:
         answer = (await client.get("/")).json()
     assert answer["version"] == VERSION
+
+
+async def _is_stalled(service: Service) -> bool:
+    async with service.edge.core.database.reader() as reader:
+        return await inspection.stalled_ms(reader, window_ms=50, now=now_ms()) is not None
 
 
 async def _is_ready(service: Service) -> bool:

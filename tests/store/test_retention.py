@@ -85,7 +85,7 @@ async def test_late_events_of_a_closed_session_get_a_summary_of_their_own(desk: 
 async def test_the_outbox_keeps_seven_days(desk: Desk) -> None:
     await desk.core.database.write(lambda tx: outbox.tell(tx, "queue", {}, now=now_ms() - 8 * DAY_MS))
     await desk.core.database.write(lambda tx: outbox.tell(tx, "queue", {"new": 1}, now=now_ms()))
-    await desk.core.database.write(lambda tx: retention.trim_outbox(tx, now=now_ms()))
+    await desk.core.database.write(lambda tx: outbox.trim(tx, now=now_ms()))
     assert await desk.rows("SELECT data FROM outbox") == [('{"new":1}',)]
 
 
@@ -95,5 +95,5 @@ async def test_the_outbox_keeps_ten_thousand_rows(desk: Desk) -> None:
             outbox.tell(tx, "queue", {"n": number}, now=now_ms())  # type: ignore[arg-type]
 
     await desk.core.database.write(fill)
-    await desk.core.database.write(lambda tx: retention.trim_outbox(tx, now=now_ms()))
+    await desk.core.database.write(lambda tx: outbox.trim(tx, now=now_ms()))
     assert await desk.rows("SELECT count(*), min(id) FROM outbox") == [(10_000, 51)]
