@@ -116,7 +116,7 @@ def test_a_missing_table_index_or_trigger_is_made_again(
 def test_a_migration_that_fails_leaves_the_database_as_it_was(
     home: Path, configuration: Configuration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bad = runner.Migration(number=2, name="bad", sql="CREATE TABLE half (a); INSERT INTO nowhere VALUES (1);")
+    bad = runner.Migration(number=999, name="bad", sql="CREATE TABLE half (a); INSERT INTO nowhere VALUES (1);")
     shipped = runner.shipped()
     monkeypatch.setattr(runner, "shipped", lambda: [*shipped, bad])
     with pytest.raises(SchemaError, match="bad"):
@@ -129,7 +129,7 @@ def test_an_upgrade_makes_a_backup_with_the_data_before_it_changes_anything(
 ) -> None:
     edit(home, "INSERT INTO projects (name, created_at_epoch) VALUES ('kept', 1)")
     shipped = runner.shipped()
-    upgrade = runner.Migration(number=2, name="more", sql="DELETE FROM projects; CREATE TABLE more (a INTEGER) STRICT;")
+    upgrade = runner.Migration(number=999, name="more", sql="DELETE FROM projects; CREATE TABLE more (a INTEGER) STRICT;")
     monkeypatch.setattr(runner, "shipped", lambda: [*shipped, upgrade])
     open_and_close(configuration)
     (backup,) = (home / "backups").glob("*.db")

@@ -1,0 +1,1 @@
+"""The vector index: meaning beside words. Chroma is a rebuildable cache of the vectors in the table `embeddings`."""
