@@ -155,6 +155,20 @@ def test_a_section_with_a_heading_goes_to_the_field_it_names() -> None:
     assert made.summary.next_steps == "Update the docs"
 
 
+def test_a_line_that_announces_a_list_opens_a_section_until_the_list_ends() -> None:
+    words = "Renamed it.\n\nNext steps:\n- Update the docs\n  and the examples\n\nIt took an hour."
+    made = rules(edit(1, "/repo/a.go", "a()", "b()"), make_stop(2, words))
+    assert made.summary is not None
+    assert made.summary.next_steps == "Update the docs\nand the examples"
+    assert made.summary.completed == "Renamed it.\nIt took an hour."
+
+
+def test_a_request_does_not_end_at_a_colon() -> None:
+    made = rules(make_stop(1, "Closed."), prompts=(make_prompt("Good. Close that race too: two at once. Then rest."),))
+    assert made.summary is not None
+    assert made.summary.request == "Good. Close that race too: two at once."
+
+
 def test_code_blocks_and_the_lines_that_announce_them_are_left_out() -> None:
     made = rules(
         edit(1, "/repo/a.go", "a()", "b()"), make_stop(2, "Renamed it.\nRun:\n```sh\nrm -rf build\n```\nIt works.")

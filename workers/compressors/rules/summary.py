@@ -24,6 +24,8 @@ _PATTERN_MARKS = re.compile(r"[\\^$.*+?()\[\]{}|]+")
 _SHORTEST_PATTERN = 3
 _PROMPTS = 4
 _HEADING = re.compile(r"^\s*(?:#{1,6}\s+\S|\*\*[^*]+\*\*:?\s*$)")
+_ANNOUNCEMENT = re.compile(r"^\s{0,3}\S[^.!?\n]{0,80}:\s*$")
+_ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s")
 _SECTION_BY_HEADING = (
     ("next_steps", r"next|remaining|to\ ?do|follow[- ]?up|recommend|open\ question|left\ to"),
     (
@@ -71,14 +73,26 @@ def sections_of(message: str, *, worked: bool) -> Sections:
     default = "completed" if worked else "learned"
     found: dict[str, list[str]] = {name: [] for name in _FIELD_LIMIT}
     section = default
+    announced = ""
     for raw in _blocks(message):
         if _HEADING.match(raw):
-            section = next((field for field, rule in _HEADING_RULES if rule.search(plain(raw))), default)
+            section, announced = _opened_by(raw) or default, ""
             continue
+        if _ANNOUNCEMENT.match(raw) and not _ITEM.match(raw):
+            announced = _opened_by(raw)
+            if announced:
+                continue
+        elif announced and raw.strip() and not _ITEM.match(raw) and not raw.startswith("  "):
+            announced = ""
         for line in prose_lines(raw):
-            for name, text in _sorted_sentences(line, section):
+            for name, text in _sorted_sentences(line, announced or section):
                 found[name].append(text)
     return Sections(**{name: tuple(lines) for name, lines in found.items()})
+
+
+def _opened_by(raw: str) -> str:
+    """The field that a heading, or a line that announces a list, opens; empty when it says nothing of the kind."""
+    return next((field for field, rule in _HEADING_RULES if rule.search(plain(raw))), "")
 
 
 def _blocks(message: str) -> list[str]:
@@ -154,8 +168,10 @@ def _request(turns: list[Turn]) -> str:
 
 
 def _opening(prompt: str) -> str:
-    """The first sentence or two of a prompt."""
-    return " ".join(sentences(one_line(prompt[:1000]))[:2])
+    """The first sentence or two of a prompt; what ends with a colon goes on."""
+    first = sentences(one_line(prompt[:1000]))
+    cut = next((place for place, text in enumerate(first[1:], 2) if not text.endswith(":")), len(first))
+    return " ".join(first[:cut])
 
 
 def _files_read(turns: list[Turn], folders: tuple[str, ...]) -> tuple[str, ...]:
