@@ -7,6 +7,18 @@ ALTER TABLE observations ADD COLUMN confidence REAL NOT NULL DEFAULT 1.0;
 ALTER TABLE observations ADD COLUMN expires_at_epoch INTEGER;
 ALTER TABLE observations ADD COLUMN text_hash TEXT; -- of a text that was remembered word for word; NULL: made from events
 CREATE INDEX observations_text ON observations (project, text_hash) WHERE text_hash IS NOT NULL;
+CREATE INDEX observations_expiry ON observations (expires_at_epoch) WHERE expires_at_epoch IS NOT NULL;
+CREATE INDEX observations_remembered ON observations (project, layer, created_at_epoch) WHERE layer IN ('L1', 'L2');
+
+ALTER TABLE sessions ADD COLUMN forgotten_at_epoch INTEGER; -- lists leave it out until it has an event again
+
+CREATE TABLE injected (                       -- what a session was given, and still has in its context window
+    session_id TEXT NOT NULL,
+    item       TEXT NOT NULL,                 -- start- and its source; the id of an observation; file- and the hash of a path
+    at_epoch   INTEGER NOT NULL,
+    PRIMARY KEY (session_id, item)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX injected_time ON injected (at_epoch);
 
 CREATE TABLE forgotten (                      -- keys of events whose rows are gone: they don't come back
     event_key          TEXT PRIMARY KEY,
@@ -20,11 +32,16 @@ CREATE TABLE changes (                        -- every record once, at the numbe
     UNIQUE (doc_type, record_id)
 ) STRICT;
 
-CREATE TABLE watermarks (                     -- how far an index has come
-    name     TEXT PRIMARY KEY,
-    seq      INTEGER NOT NULL,                -- every change up to it is in the index, or one of its gaps
-    index_id TEXT NOT NULL,                   -- the very index it speaks of; another one begins at 0
-    model    TEXT NOT NULL                    -- that made the vectors
+CREATE TABLE watermarks (                     -- how far an index has come, and what holds it up
+    name           TEXT PRIMARY KEY,
+    seq            INTEGER NOT NULL DEFAULT 0, -- every change up to it is in the index, or one of its gaps
+    index_id       TEXT NOT NULL DEFAULT '',  -- the very index it speaks of; another one begins at 0
+    model          TEXT NOT NULL DEFAULT '',  -- that made the vectors
+    failures       INTEGER NOT NULL DEFAULT 0, -- of the index as a whole, in a row
+    error          TEXT,                      -- the last of them
+    failing_epoch  INTEGER,                   -- when they began
+    retry_at_epoch INTEGER,                   -- nothing is tried before
+    seen_at_epoch  INTEGER                    -- when the index was last found whole; NULL: not since the workers began
 ) STRICT;
 
 CREATE TABLE gaps (                           -- records behind the mark that could not be indexed
@@ -39,7 +56,7 @@ CREATE TABLE gaps (                           -- records behind the mark that co
 CREATE INDEX gaps_due ON gaps (not_before_epoch) WHERE not_before_epoch IS NOT NULL;
 
 CREATE TABLE embeddings (                     -- the vectors themselves: what Chroma holds is made from these
-    id        INTEGER PRIMARY KEY,
+    id        INTEGER PRIMARY KEY AUTOINCREMENT, -- a vector that is made anew takes the next
     doc_type  TEXT NOT NULL,
     record_id INTEGER NOT NULL,
     part      TEXT NOT NULL,                  -- narrative, fact_0, fact_1, …

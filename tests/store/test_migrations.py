@@ -129,7 +129,9 @@ def test_an_upgrade_makes_a_backup_with_the_data_before_it_changes_anything(
 ) -> None:
     edit(home, "INSERT INTO projects (name, created_at_epoch) VALUES ('kept', 1)")
     shipped = runner.shipped()
-    upgrade = runner.Migration(number=999, name="more", sql="DELETE FROM projects; CREATE TABLE more (a INTEGER) STRICT;")
+    upgrade = runner.Migration(
+        number=999, name="more", sql="DELETE FROM projects; CREATE TABLE more (a INTEGER) STRICT;"
+    )
     monkeypatch.setattr(runner, "shipped", lambda: [*shipped, upgrade])
     open_and_close(configuration)
     (backup,) = (home / "backups").glob("*.db")
