@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hooks.secret_places import Span
+    from hooks.secret_places import Finder, Span
 
 _BLANKS = " \t"
 _LONGEST_COMMAND, _LONGEST_STATEMENT, _LONGEST_OWNER = 400, 60, 24
@@ -20,15 +20,13 @@ _MOST_FLAGS, _LONGEST_CLUSTER = 16, 8
 _ARGUMENT = "".join(sign for sign in map(chr, range(33, 127)) if sign not in "\"'\\`;|<>")
 
 
-def find_commanded(text: str, low: str) -> "Iterator[Span]":
-    """What commands, headers and statements tell in an ASCII text, given also in lower case."""
-    for command, flags, form in COMMANDS:
-        for at in places(low, command) if command in low else ():
+def _commanded(command: str, flags: "tuple[str, ...]", form: str) -> "Finder":
+    def find(text: str, low: str) -> "Iterator[Span]":
+        for at in places(low, command):
             if command != "login" or low[max(0, at - _LONGEST_OWNER) : at].rstrip().endswith(LOGIN_OWNERS):
                 yield from _arguments(text, at + len(command), _command_end(low, at, command), flags, form)
-    for mark, find in _MARKED:
-        if mark in low:
-            yield from find(text, low)
+
+    return (command,), find
 
 
 def _bearer(text: str, low: str) -> "Iterator[Span]":
@@ -144,10 +142,11 @@ def _is_basic(value: str) -> bool:
     return b":" in decoded and decoded.isascii() and decoded.decode("ascii").isprintable()
 
 
-_MARKED = (
-    ("bearer ", _bearer),
-    ("basic ", _basic),
-    (" pass:", _openssl),
-    ("identified", _identified_by),
-    ("cookie", _cookies),
-)  # what a text in lower case must hold for each
+FINDERS: "tuple[Finder, ...]" = (
+    *(_commanded(*command) for command in COMMANDS),
+    (("bearer ",), _bearer),
+    (("basic ",), _basic),
+    ((" pass:",), _openssl),
+    (("identified",), _identified_by),
+    (("cookie",), _cookies),
+)

@@ -29,12 +29,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hooks.secret_places import Span
+    from hooks.secret_places import Finder, Span
 
+_NAME_RUN = WORD + "-"
 _BLANKS, _QUOTES, _BACKSLASH = " \t", ("'", '"', "`"), "\\"
 _OPERATORS = ("=>", ":=", "===", "==", "=", "::", ":", ",", ">", "(")
 _ASSIGNING = ("=", ":", "=>", ":=", "===", "==")
 _UNQUOTED = ("=", ":", ">", " ", "is")  # operators that values without quotes may follow
+_OWNED = ("key", "token")  # what stands before these counts
+_OTHER_LETTERS = frozenset(LETTERS.lower()).difference(end[0] for end in (*NAME_ENDS, *PLURAL_ENDS) if end)
 _FOLLOWING = frozenset("=:,>(\"'`[\\* \t\r\n")  # what can stand behind a name that is assigned to
 _SPACE, _VERB, _VERBS = " ", "is", ("is: ", "is ", "was ")  # white space alone, or a verb, in the place of an operator
 _GO_TYPES, _LONGEST_TYPE = ("string", "[]byte"), 48
@@ -69,13 +72,20 @@ def secret_word(name: str, *, plural: bool = False) -> str:
     return ""
 
 
+def can_be_assigned(low: str, at: int, word: str) -> bool:
+    """Whether the word at `at` of a text in lower case can end a name to which a secret is assigned."""
+    end = _name_end(low, at, word, plural=True)
+    return end >= 0 and low[end : end + 1] in _FOLLOWING
+
+
 def kind_of(word: str) -> str:
     return KINDS.get(word, word)
 
 
-def find_named(text: str, low: str) -> "Iterator[Span]":
-    """The literals that are assigned to names in an ASCII text, given also in lower case."""
-    for word in WORDS:
+def _assigned(word: str) -> "Finder":
+    """Finds the literals that are assigned to names with this word."""
+
+    def find(text: str, low: str) -> "Iterator[Span]":
         at = low.find(word)
         while at >= 0:
             searched = at + 1
@@ -83,6 +93,8 @@ def find_named(text: str, low: str) -> "Iterator[Span]":
                 searched = max(searched, end)
                 yield start, end, kind_of(word)
             at = low.find(word, searched)
+
+    return (word,), find
 
 
 def closing_quote(text: str, start: int, quote: str) -> int:
@@ -105,22 +117,28 @@ def opening_quote(text: str, at: int) -> "tuple[str, int]":
 
 def _name_end(low: str, at: int, word: str, *, plural: bool = False) -> int:
     """Where the name that holds this word ends, or -1 if it says no secret: `author`, `keyboard`, `passed`."""
-    before = low[max(0, at - 16) : at].rstrip(" _-.")
-    if (word == "key" and not before.endswith(KEY_OWNERS)) or (word == "token" and before.endswith(NO_TOKEN_OWNERS)):
-        return -1
     start = at + len(word)
-    end = run_end(low, start, WORD + "-", _LONGEST_TAIL)
-    rest = low[start:end].replace("-", "_")
-    stem, _, tail = rest.rpartition("_")
-    if tail in NAME_TAILS and stem != rest:
-        rest = stem
-    number = len(rest) - len(rest.rstrip(DIGITS))
-    if 0 < number <= _LONGEST_NUMBER:
-        rest = rest.rstrip(DIGITS).removesuffix("_")
+    if low[start : start + 1] in _OTHER_LETTERS:  # no such name goes on so
+        return -1
+    if word in _OWNED:
+        before = low[max(0, at - 16) : at].rstrip(" _-.")
+        if not before.endswith(KEY_OWNERS) if word == "key" else before.endswith(NO_TOKEN_OWNERS):
+            return -1
+    end = run_end(low, start, _NAME_RUN, _LONGEST_TAIL)
+    rest = _without_tail(low[start:end].replace("-", "_")) if end > start else ""
     if not rest and low.endswith(NO_NAMES, 0, start):
         return -1
     told = rest in NAME_ENDS or (word == "credential" and rest == "s") or (plural and rest in PLURAL_ENDS)
     return end if told else -1
+
+
+def _without_tail(rest: str) -> str:
+    """How a name goes on behind its word, without a number and `_prod`, `_value`, …"""
+    stem, _, tail = rest.rpartition("_")
+    if tail in NAME_TAILS and stem != rest:
+        rest = stem
+    number = len(rest) - len(rest.rstrip(DIGITS))
+    return rest.rstrip(DIGITS).removesuffix("_") if 0 < number <= _LONGEST_NUMBER else rest
 
 
 def _named(text: str, low: str, at: int, word: str) -> "Iterator[tuple[int, int]]":
@@ -190,8 +208,10 @@ def _assignment(text: str, end: int) -> _Assignment:
 
 def _after_close(text: str, end: int) -> int:
     """Behind what closes a name: an index, quotes, a bracket, the stars of Markdown."""
-    index = run_end(text, end + 1, DIGITS, 4)
-    at = index + 1 if text.startswith("[", end) and text.startswith("]", index) else end
+    at = end
+    if text.startswith("[", end):
+        index = run_end(text, end + 1, DIGITS, 4)
+        at = index + 1 if text.startswith("]", index) else end
     quote, behind = opening_quote(text, at)
     if quote:
         return behind + text.startswith("]", behind)
@@ -306,3 +326,6 @@ def _is_plain_secret(literal: str, rest: str, name: str, word: str, assigned: _A
         or header
         or (plain and alone and word in PASSWORD_WORDS and literal.islower())
     )
+
+
+FINDERS: "tuple[Finder, ...]" = tuple(map(_assigned, WORDS))

@@ -27,15 +27,15 @@ from hooks.secret_values import LONG, PLAIN, is_random, is_reference
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     Span = tuple[int, int, str]  # start, end, kind
+    Find = Callable[[str, str], Iterator[Span]]  # of an ASCII text, given also in lower case
+    Finder = tuple[tuple[str, ...], Find]  # the text must hold one of the marks, those in lower case in any case
 
 _CHUNK = 256  # characters of a run that are looked at in one go
 _LONGEST_PREFIX, _LONGEST_HEAD, _LONGEST_USERINFO = 16, 4096, 512
 _URL_STOPS = " \t\r\n\v\f\"'<>`"
-_UNDERSCORE_ENDINGS = frozenset(prefix[-2:] for prefix in UNDERSCORE_PREFIXES)  # of many signs, few follow these
-_HYPHEN_ENDINGS = frozenset(prefix[-2:] for prefix in HYPHEN_PREFIXES)
 _KEY_BEGIN = "-----BEGIN "
 _KEY_HEADER = r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----"
 _KEY_FOOTER = r"-----END [A-Z0-9 ]{0,60}(?:-----)?"
@@ -53,6 +53,9 @@ def as_ascii(text: str) -> str:
 
 def run_end(text: str, at: int, characters: str, most: "int | None" = None) -> int:
     """Where the run of these characters that starts at `at` ends, at most `most` characters on."""
+    if most is not None and most <= _CHUNK:
+        piece = text[at : at + most]
+        return at + len(piece) - len(piece.lstrip(characters))
     limit = len(text) if most is None else min(len(text), at + most)
     while at < limit:
         piece = text[at : min(at + _CHUNK, limit)]
@@ -69,28 +72,6 @@ def run_start(text: str, at: int, characters: str, most: int) -> int:
     return at - len(piece) + len(piece.rstrip(characters))
 
 
-def find_self_telling(text: str) -> "Iterator[Span]":
-    """Tokens, passwords in URLs and private keys of an ASCII text."""
-    yield from _prefixed(text, "_", UNDERSCORE_PREFIXES, _UNDERSCORE_ENDINGS)
-    yield from _prefixed(text, "-", HYPHEN_PREFIXES, _HYPHEN_ENDINGS)
-    for shape in SHAPES:
-        if shape[0] in text:
-            yield from _shaped(text, *shape)
-    for mark, find in _MARKED:
-        if mark in text:
-            yield from find(text)
-
-
-def _shaped(text: str, mark: str, kind: str, characters: str, fewest: int, most: int) -> "Iterator[Span]":
-    for start in places(text, mark):
-        if start and text[start - 1].isalnum():
-            continue
-        body = start + len(mark)
-        end = run_end(text, body, characters, most + 1)
-        if fewest <= end - body <= most and not text[end : end + 1].isalnum():
-            yield start, end, kind
-
-
 def places(text: str, mark: str) -> "Iterator[int]":
     at = text.find(mark)
     while at >= 0:
@@ -98,25 +79,43 @@ def places(text: str, mark: str) -> "Iterator[int]":
         at = text.find(mark, at + 1)
 
 
-def _prefixed(text: str, sign: str, prefixes: "tuple[str, ...]", endings: "frozenset[str]") -> "Iterator[Span]":
-    at = 0  # just behind the sign
-    for piece in text.split(sign)[:-1]:
-        at += len(piece) + 1
-        if piece[-2:] not in endings:
-            continue
-        start = run_start(text, at - 1, BASE64URL, _LONGEST_PREFIX)
-        body = text[at : run_end(text, at, BASE64URL, LONG)]
-        whole = text[start : at - 1] in prefixes and len(body) == LONG and (sign == "-" or body.isalnum())
-        end = run_end(text, at, BASE64URL) if whole else at
-        if whole and not _is_kebab(text[at:end]):
-            yield start, end, "token"
+def _shaped(mark: str, kind: str, characters: str, fewest: int, most: int) -> "Finder":
+    def find(text: str, _: str) -> "Iterator[Span]":
+        for start in places(text, mark):
+            if start and text[start - 1].isalnum():
+                continue
+            body = start + len(mark)
+            end = run_end(text, body, characters, most + 1)
+            if fewest <= end - body <= most and not text[end : end + 1].isalnum():
+                yield start, end, kind
+
+    return (mark,), find
+
+
+def _prefixed(sign: str, prefixes: "tuple[str, ...]") -> "Finder":
+    endings = frozenset(prefix[-2:] for prefix in prefixes)  # of many signs, few follow these
+
+    def find(text: str, _: str) -> "Iterator[Span]":
+        at = 0  # just behind the sign
+        for piece in text.split(sign)[:-1]:
+            at += len(piece) + 1
+            if piece[-2:] not in endings:
+                continue
+            start = run_start(text, at - 1, BASE64URL, _LONGEST_PREFIX)
+            body = text[at : run_end(text, at, BASE64URL, LONG)]
+            whole = text[start : at - 1] in prefixes and len(body) == LONG and (sign == "-" or body.isalnum())
+            end = run_end(text, at, BASE64URL) if whole else at
+            if whole and not _is_kebab(text[at:end]):
+                yield start, end, "token"
+
+    return tuple(prefix + sign for prefix in prefixes), find
 
 
 def _is_kebab(body: str) -> bool:
     return body.islower() and all(part.isalpha() and len(part) < LONG for part in body.split("-"))
 
 
-def _web_tokens(text: str) -> "Iterator[Span]":
+def _web_tokens(text: str, _: str) -> "Iterator[Span]":
     for start in places(text, JWT_MARK):
         if start and text[start - 1] in BASE64URL:
             continue
@@ -126,7 +125,7 @@ def _web_tokens(text: str) -> "Iterator[Span]":
             yield start, run_end(text, claims + 1, BASE64URL) if text.startswith(".", claims) else claims, "jwt"
 
 
-def _telegram_tokens(text: str) -> "Iterator[Span]":
+def _telegram_tokens(text: str, _: str) -> "Iterator[Span]":
     for at in places(text, TELEGRAM_MARK):
         start = at + 1
         end = run_end(text, start, BASE64URL, TELEGRAM_MOST)
@@ -134,7 +133,7 @@ def _telegram_tokens(text: str) -> "Iterator[Span]":
             yield start, end, "telegram-token"
 
 
-def _signatures(text: str) -> "Iterator[Span]":
+def _signatures(text: str, _: str) -> "Iterator[Span]":
     for at in places(text, SIGNATURE_MARK):
         start = at + len(SIGNATURE_MARK)
         end = run_end(text, start, BASE64 + "%", _LONGEST_USERINFO)
@@ -142,7 +141,7 @@ def _signatures(text: str) -> "Iterator[Span]":
             yield start, end, "signature"
 
 
-def _url_passwords(text: str) -> "Iterator[Span]":
+def _url_passwords(text: str, _: str) -> "Iterator[Span]":
     """`scheme://user:password@host`, and without a scheme `user:password@tcp(…)` or `user:password@host:5432`."""
     for at in places(text, "@"):
         before = text[max(0, at - _LONGEST_USERINFO) : at]
@@ -173,7 +172,7 @@ def _login(text: str, at: int) -> "tuple[str, str, str]":
     return (user, colon, password) if served and named and is_random(password, "pass") else ("", "", "")
 
 
-def _private_keys(text: str) -> "Iterator[Span]":
+def _private_keys(text: str, _: str) -> "Iterator[Span]":
     begin = text.find(_KEY_BEGIN)
     while begin >= 0:
         following = text.find(_KEY_BEGIN, begin + 1)
@@ -199,10 +198,13 @@ def _regex(pattern: str) -> "re.Pattern[str]":
     return compiled
 
 
-_MARKED = (
-    (JWT_MARK, _web_tokens),
-    (TELEGRAM_MARK, _telegram_tokens),
-    (SIGNATURE_MARK, _signatures),
-    ("@", _url_passwords),
-    (_KEY_BEGIN, _private_keys),
-)  # what a text must hold for each
+FINDERS: "tuple[Finder, ...]" = (
+    _prefixed("_", UNDERSCORE_PREFIXES),
+    _prefixed("-", HYPHEN_PREFIXES),
+    *(_shaped(*shape) for shape in SHAPES),
+    ((JWT_MARK,), _web_tokens),
+    ((TELEGRAM_MARK,), _telegram_tokens),
+    ((SIGNATURE_MARK,), _signatures),
+    (("@",), _url_passwords),
+    ((_KEY_BEGIN,), _private_keys),
+)

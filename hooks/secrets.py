@@ -4,10 +4,10 @@ Standard library only, any Python >= 3.9. What a secret is: `hooks.secret_places
 `hooks.secret_names` (assignments) and `hooks.secret_commands`; none of them loads `re`, but for a private key.
 """
 
-from hooks.secret_commands import find_commanded
+from hooks import secret_commands, secret_names, secret_places
 from hooks.secret_kinds import SCHEMES
-from hooks.secret_names import find_named, kind_of, secret_word
-from hooks.secret_places import as_ascii, find_self_telling
+from hooks.secret_names import kind_of, secret_word
+from hooks.secret_places import as_ascii
 from hooks.secret_values import PLACEHOLDER, is_literal, is_telling
 
 TYPE_CHECKING = False
@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from hooks.secret_places import Span
+    from hooks.secret_places import Finder, Span
 
     Found = dict[str, str]  # secrets that were told, each with its placeholder
+
+FINDERS: "tuple[Finder, ...]" = (*secret_places.FINDERS, *secret_names.FINDERS, *secret_commands.FINDERS)
 
 _PASSES = 4  # what a replacement uncovers is looked at again
 _MOST_FOUND = 64  # secrets of one payload whose repetitions are looked for
@@ -46,9 +48,10 @@ def redact_payload(payload: object) -> object:
     return _mapped(copy, lambda _, value: _without(value, found)) if found else copy
 
 
-def holds_secret(text: str) -> bool:
-    """Whether `redact_text` would change this text, or one of the texts that it joins by line ends."""
-    return any(True for _ in _find(text))
+def holds_secret(text: str, finders: "tuple[Finder, ...]" = FINDERS) -> bool:
+    """Whether `redact_text` would change this text, or one of the texts that it joins by line ends. `finders` are
+    those whose marks the text may hold."""
+    return any(True for _ in _find(text, finders))
 
 
 def redact_json_bytes(raw: bytes) -> bytes:
@@ -80,12 +83,11 @@ def may_hold_secret(raw: "bytes | str") -> bool:
     return not is_json and holds_secret(text)
 
 
-def _find(text: str) -> "Iterator[Span]":
+def _find(text: str, finders: "tuple[Finder, ...]" = FINDERS) -> "Iterator[Span]":
     text = as_ascii(text)
     low = text.lower()
-    yield from find_self_telling(text)
-    yield from find_named(text, low)
-    yield from find_commanded(text, low)
+    for _, find in finders:
+        yield from find(text, low)
 
 
 def _redacted(text: str, found: "Found") -> str:

@@ -21,10 +21,6 @@ SELECT 1 FROM pending_messages WHERE session_id = :session_id AND state = 'pendi
 """
 SET_DUE = "UPDATE sessions SET due_at_epoch = :due WHERE session_id = :session_id"
 PULL_DUE = "UPDATE sessions SET due_at_epoch = min(coalesce(due_at_epoch, :due), :due) WHERE session_id = :session_id"
-PUSH_DUE = """
-UPDATE sessions SET due_at_epoch = :due WHERE session_id = :session_id
-    AND (due_at_epoch IS NULL OR (due_at_epoch > :now AND due_at_epoch < :due - :grain))
-"""
 FLUSH = "UPDATE sessions SET due_at_epoch = :now WHERE due_at_epoch > :now"
 NEXT_DUE = "SELECT min(due_at_epoch) FROM sessions WHERE due_at_epoch > :now"
 RETRY_NOW = "UPDATE pending_messages SET not_before_epoch = 0 WHERE state = 'pending' AND not_before_epoch > :now"
@@ -48,10 +44,12 @@ class FlushPolicy:
     wait_ms: int
 
 
-def after_event(tx: Tx, session_id: str, policy: FlushPolicy, *, now: int) -> bool:
-    """An observation message came: when is its session due? Whether it is now."""
+def after_event(tx: Tx, session_id: str, policy: FlushPolicy, *, due_at: int | None, now: int) -> bool:
+    """An observation message came to a session that was due at `due_at`: when is it due now? Whether it is at once."""
     if policy.by_turn:
-        tx.run(PUSH_DUE, {"session_id": session_id, "due": now + policy.silence_ms, "grain": DUE_GRAIN_MS, "now": now})
+        later = now + policy.silence_ms
+        if due_at is None or now < due_at < later - DUE_GRAIN_MS:
+            tx.run(SET_DUE, {"session_id": session_id, "due": later})
         return False
     waiting = tx.one(WAITING, {"session_id": session_id})
     full = waiting is not None and (

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from hooks import clients
+from hooks import project as folders
 from service import due, pending, projects, sessions
 from service.clock import epoch_ms
-from service.database import Tx
+from service.database import Row, Tx
 from service.due import FlushPolicy
 from service.errors import InvalidInput
 from service.models import MessageType, Session
@@ -35,6 +37,21 @@ EVENT_TOKENS = 1_200
 PATH_LIMIT = 4_096
 PROMPT_LIMIT = 64_000
 """Characters of a stored prompt."""
+
+# of an event before it is written, in one statement: each costs the thread a hand-over of the interpreter
+KNOWN = """
+SELECT coalesce(
+           (SELECT max(event_key) FROM {table} WHERE event_key BETWEEN :first_key AND :last_key),
+           (SELECT max(event_key) FROM forgotten WHERE event_key BETWEEN :first_key AND :last_key)) AS event_key,
+       EXISTS (
+           SELECT 1 FROM private_turns WHERE session_id = :session_id AND CASE
+               WHEN client_prompt_id IS NOT NULL AND :client_prompt_id IS NOT NULL
+                   THEN client_prompt_id = :client_prompt_id
+               ELSE from_epoch <= :at AND (until_epoch IS NULL OR :at < until_epoch) END) AS in_private_turn,
+       EXISTS (SELECT 1 FROM pending_messages WHERE session_id = :session_id AND subject = :subject) AS was_read,
+       (SELECT due_at_epoch FROM sessions WHERE session_id = :session_id) AS due_at
+"""
+KNOWN_MESSAGE, KNOWN_PROMPT = (KNOWN.format(table=table) for table in ("pending_messages", "user_prompts"))
 
 TOOL_EVENTS = frozenset({"PostToolUse", "PostToolUseFailure"})
 SUMMARY_EVENTS = frozenset({"Stop", "PreCompact", "SessionEnd"})
@@ -91,6 +108,14 @@ class Event:
     private: bool = False
 
     @property
+    def whole_key(self) -> str:
+        return self.key_at(self.captured_at)
+
+    def key_at(self, captured_at: int) -> str:
+        """The whole key, had the event come at this time."""
+        return f"{self.event_key}{captured_at:015d}" if self.event_key.endswith(":") else self.event_key
+
+    @property
     def turn(self) -> Turn:
         return Turn(session_id=self.session_id, client_prompt_id=self.client_prompt_id, at=self.captured_at)
 
@@ -120,13 +145,14 @@ def prepare(payload: Any, size: int, envelope: Envelope, house: House, *, now: i
     """Judge and clean one payload of `size` bytes. Raises `InvalidInput` when it is no hook payload."""
     if not isinstance(payload, dict):
         raise InvalidInput("an event is a JSON object, as the client gives it to a hook", status=400)
+    payload = clients.translated(envelope.platform, payload)
     hook_event, session_id = _id(payload, "hook_event_name"), _id(payload, "session_id")
     kind = _kind(hook_event, payload)
     if kind is None:
         return Skip(reason="ignored")
     if is_ours(payload, house.own_folder):
         return Skip(reason="self")
-    project = house.locate(_project_ref(payload, envelope))
+    project = house.locate(project_ref(payload, envelope))
     if project is None:
         return Skip(reason="excluded")
     shaped = shape(payload)
@@ -163,10 +189,11 @@ def prepare(payload: Any, size: int, envelope: Envelope, house: House, *, now: i
 
 def accept(tx: Tx, event: Event, policy: FlushPolicy, *, now: int) -> Receipt:
     """Write one event; the same event again is a duplicate, whenever it comes."""
-    event_key, known = _identify(tx, event)
-    if known is not None:
-        return Receipt(status="duplicate", event_key=event_key, message_id=known or None)
-    if _leaves_nothing(tx, event, policy, now):
+    known = _known(tx, event)
+    if (event_key := known["event_key"]) is not None:
+        return Receipt(status="duplicate", event_key=event_key, message_id=pending.by_key(tx, event_key))
+    event_key = event.whole_key
+    if _leaves_nothing(tx, event, policy, now, in_private_turn=bool(known["in_private_turn"])):
         return Receipt(status="skipped", event_key=event_key, reason="private")
     fallback = sessions.project_of(tx, event.session_id) if event.project.is_silent else None
     project = projects.resolve(tx, event.project, fallback=fallback, now=now)
@@ -177,7 +204,7 @@ def accept(tx: Tx, event: Event, policy: FlushPolicy, *, now: int) -> Receipt:
         cwd=event.project.folder,
         started_at_epoch=event.captured_at,
     )
-    noise = event.noise or (event.subject is not None and pending.was_read(tx, event.session_id, event.subject))
+    noise = event.noise or bool(known["was_read"])
     is_news = bool(event.text.strip()) if event.kind is Kind.PROMPT else event.kind is Kind.TOOL and not noise
     sessions.touch(tx, session, at=event.captured_at, is_news=is_news, now=now)
     match event.kind:
@@ -188,18 +215,18 @@ def accept(tx: Tx, event: Event, policy: FlushPolicy, *, now: int) -> Receipt:
         case Kind.TOOL:
             message = _message(event, event_key, project, MessageType.OBSERVATION, noise=noise)
             message_id = pending.enqueue(tx, message, now=now)
-            is_due = not noise and due.after_event(tx, event.session_id, policy, now=now)
+            is_due = not noise and due.after_event(tx, event.session_id, policy, due_at=known["due_at"], now=now)
             return Receipt(status="queued", event_key=event_key, message_id=message_id, due=is_due)
         case Kind.SUMMARY:
             return _accept_summary(tx, event, event_key, project, policy, now)
 
 
-def _leaves_nothing(tx: Tx, event: Event, policy: FlushPolicy, now: int) -> bool:
+def _leaves_nothing(tx: Tx, event: Event, policy: FlushPolicy, now: int, *, in_private_turn: bool) -> bool:
     """Whether the event is private, by itself or by its turn. A session's start and end say nothing and pass."""
     if event.kind is Kind.START or event.hook_event == "SessionEnd":
         return False
     if event.kind is not Kind.PROMPT:
-        return event.private or sessions.in_private_turn(tx, event.turn)
+        return event.private or in_private_turn
     due.after_prompt(tx, event.session_id, policy, at=event.captured_at, now=now)
     if not event.private:
         sessions.end_private_turn(tx, event.turn)
@@ -256,12 +283,27 @@ def _message(event: Event, event_key: str, project: str, message_type: MessageTy
     )
 
 
-def _project_ref(payload: dict[str, Any], envelope: Envelope) -> ProjectRef:
+def _known(tx: Tx, event: Event) -> Row:
+    """What is known of an event before it is written: `event_key`, not NULL if it or the same payload came before,
+    `in_private_turn`, `was_read`, and when its session is due."""
+    params = {
+        "first_key": event.key_at(event.captured_at - SAME_PAYLOAD_MS),
+        "last_key": event.key_at(event.captured_at + SAME_PAYLOAD_MS),
+        "session_id": event.session_id,
+        "client_prompt_id": event.client_prompt_id,
+        "at": event.captured_at,
+        "subject": event.subject,
+    }
+    return tx.all(KNOWN_PROMPT if event.kind is Kind.PROMPT else KNOWN_MESSAGE, params)[0]
+
+
+def project_ref(payload: dict[str, Any], envelope: Envelope) -> ProjectRef:
+    """What an event says of its project."""
     return ProjectRef(
         override=envelope.project,
         key=envelope.project_key,
         name=envelope.project_name,
-        folder=clean_text(_text(payload, "cwd"))[:PATH_LIMIT],
+        folder=folders.local(clean_text(_text(payload, "cwd")))[:PATH_LIMIT],
     )
 
 
@@ -294,25 +336,6 @@ def _event_key(payload: dict[str, Any], hook_event: str, session_id: str, envelo
 def _key(*parts: str) -> str:
     """Parts can't run into each other, and none can look like the end of a payload's hash."""
     return "/".join(part.replace("%", "%25").replace("/", "%2F").replace(":", "%3A") for part in parts)
-
-
-def _identify(tx: Tx, event: Event) -> tuple[str, int | None]:
-    """(the whole key, the id of the message that has it): id 0 stands for a prompt, None for an event not seen yet."""
-    if not event.event_key.endswith(":"):
-        return event.event_key, _known(tx, event, event.event_key)
-    key = f"{event.event_key}{event.captured_at:015d}"
-    ends = [f"{event.event_key}{event.captured_at + ms:015d}" for ms in (-SAME_PAYLOAD_MS, SAME_PAYLOAD_MS)]
-    find = sessions.prompt_with_key_between if event.kind is Kind.PROMPT else pending.with_key_between
-    same = find(tx, *ends)
-    if same is None:
-        return key, None
-    return same["event_key"], 0 if event.kind is Kind.PROMPT else same["id"]
-
-
-def _known(tx: Tx, event: Event, event_key: str) -> int | None:
-    if event.kind is Kind.PROMPT:
-        return None if sessions.prompt_by_key(tx, event_key) is None else 0
-    return pending.by_key(tx, event_key)
 
 
 def _captured_at(payload: dict[str, Any], envelope: Envelope, now: int) -> int:

@@ -27,10 +27,6 @@ COLUMNS = """id, event_key, session_id, project, message_type, hook_event, tool_
 captured_at_epoch, attempts, crashes, replays, claim_no, tokens"""
 
 BY_KEY = "SELECT id FROM pending_messages WHERE event_key = :event_key"
-WITH_KEY_BETWEEN = """
-SELECT id, event_key FROM pending_messages WHERE event_key BETWEEN :first AND :last ORDER BY event_key DESC LIMIT 1
-"""
-WAS_READ = "SELECT 1 FROM pending_messages WHERE session_id = :session_id AND subject = :subject LIMIT 1"
 INSERT = """
 INSERT INTO pending_messages (event_key, session_id, project, message_type, hook_event, tool_name, subject,
     client_prompt_id, agent_id, payload_bytes, tokens, state, reason, captured_at_epoch, created_at_epoch,
@@ -48,6 +44,18 @@ UPDATE pending_messages SET state = 'skipped', reason = 'private', has_payload =
 WHERE session_id = :session_id AND state = 'pending' AND CASE
     WHEN client_prompt_id IS NOT NULL AND :client_prompt_id IS NOT NULL THEN client_prompt_id = :client_prompt_id
     ELSE captured_at_epoch >= :at AND (:until IS NULL OR captured_at_epoch < :until) END
+"""
+WITHDRAW = """
+UPDATE pending_messages SET state = 'pending', claimed_by = NULL, lease_until_epoch = NULL
+WHERE state = 'processing' AND session_id IN (
+    SELECT session_id FROM pending_messages WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'processing')
+RETURNING session_id
+"""
+FORGET = """
+UPDATE pending_messages SET has_payload = 0, reason = 'forgotten', subject = NULL, error = NULL,
+    state = CASE WHEN state = 'pending' THEN 'skipped' ELSE state END,
+    finished_at_epoch = coalesce(finished_at_epoch, :now)
+WHERE id IN (SELECT value FROM json_each(:ids))
 """
 
 NEWEST_UNTIL = """
@@ -120,15 +128,6 @@ def by_key(tx: Tx, event_key: str) -> int | None:
     return found
 
 
-def with_key_between(tx: Tx, first: str, last: str) -> Row | None:
-    """The message (id, event_key) with the last key of a range, ends included."""
-    return tx.one(WITH_KEY_BETWEEN, {"first": first, "last": last})
-
-
-def was_read(tx: Tx, session_id: str, subject: str) -> bool:
-    return tx.one(WAS_READ, {"session_id": session_id, "subject": subject}) is not None
-
-
 def enqueue(tx: Tx, message: NewMessage, *, now: int) -> int:
     """Insert; noise is stored with state skipped at once. The caller has looked for the key and sets the due time."""
     message_id = tx.insert(
@@ -170,6 +169,15 @@ def forget_private(
         FORGET_PRIVATE,
         {"session_id": session_id, "client_prompt_id": client_prompt_id, "at": at, "until": until, "now": now},
     )
+
+
+def forget(tx: Tx, ids: Sequence[int], *, now: int) -> None:
+    """Drop the payloads of messages for good: nothing can be made of them again. What waits or is in work is skipped; a
+    claim that holds any of them ends, and its other messages wait again."""
+    params = {"ids": _json(ids), "now": now}
+    for session_id in {row["session_id"] for row in tx.all(WITHDRAW, params)}:
+        due.at_once(tx, session_id, now=now)
+    tx.run(FORGET, params)
 
 
 def claim(

@@ -28,8 +28,12 @@ class ProjectRef:
 BY_NAME = "SELECT name, key FROM projects WHERE name = :name"
 BY_KEY = "SELECT name FROM projects WHERE key = :key"
 BY_NAME_OR_KEY = "SELECT name FROM projects WHERE name = :given OR key = :given ORDER BY name <> :given LIMIT 1"
+BY_KEY_WITH_FOLDER = """
+SELECT name, (SELECT project FROM project_folders WHERE folder = :folder) AS of_folder FROM projects WHERE key = :key
+"""
 BY_FOLDER = "SELECT project FROM project_folders WHERE folder = :folder"
 INSERT = "INSERT INTO projects (name, key, created_at_epoch) VALUES (:name, :key, :now)"
+ADOPTABLE = "SELECT name FROM projects WHERE name = :name AND key IS NULL"
 ADOPT = "UPDATE projects SET key = :key WHERE name = :name AND key IS NULL"
 REMEMBER_FOLDER = """
 INSERT INTO project_folders (folder, project) VALUES (:folder, :project)
@@ -37,7 +41,8 @@ ON CONFLICT (folder) DO UPDATE SET project = :project WHERE project <> :project
 """
 LIST = """
 SELECT p.name, p.key, p.created_at_epoch,
-       (SELECT count(*) FROM sessions s WHERE s.project = p.name) AS sessions,
+       (SELECT count(*) FROM sessions s WHERE s.project = p.name
+           AND coalesce(s.last_seen_epoch > s.forgotten_at_epoch, TRUE)) AS sessions,
        (SELECT count(*) FROM observations o WHERE o.project = p.name) AS observations
 FROM projects p WHERE :project IS NULL OR p.name = :project
 ORDER BY p.created_at_epoch DESC, p.name LIMIT :limit OFFSET :offset
@@ -52,8 +57,9 @@ def resolve(tx: Tx, ref: ProjectRef, *, fallback: str | None, now: int) -> str:
             return ref.override
         return tx.value(BY_KEY, {"key": ref.override}) or _create(tx, ref.override, None, now)
     if ref.key and ref.name:
-        name: str = tx.value(BY_KEY, {"key": ref.key}) or _named(tx, ref.name, ref.key, now)
-        if ref.folder:
+        found = tx.one(BY_KEY_WITH_FOLDER, {"key": ref.key, "folder": ref.folder})
+        name: str = _named(tx, ref.name, ref.key, now) if found is None else found["name"]
+        if ref.folder and (found is None or found["of_folder"] != name):
             tx.run(REMEMBER_FOLDER, {"folder": ref.folder, "project": name})
         return name
     if ref.folder:
@@ -68,10 +74,14 @@ async def find(reader: Reader, given: str) -> str | None:
 
 
 async def of_folder(reader: Reader, ref: ProjectRef) -> str | None:
-    """As `resolve`, for readers: nothing is made."""
+    """As `resolve`, for readers: nothing is made. None when there is no such project yet."""
+    if ref.override:
+        return await find(reader, ref.override)
     if ref.key and (name := await reader.value(BY_KEY, {"key": ref.key})):
         return str(name)
     name = await reader.value(BY_FOLDER, {"folder": ref.folder}) or await reader.value(BY_KEY, {"key": ref.folder})
+    if name is None and (parts := [ref.name] if ref.name else _parts(ref.folder)) and parts[-1] not in (UNKNOWN, GLOBAL):
+        name = await reader.value(ADOPTABLE, {"name": parts[-1]})
     return None if name is None else str(name)
 
 

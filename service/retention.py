@@ -1,6 +1,6 @@
-"""What ends by time: sessions without events, payloads of finished messages, old dead letters."""
+"""What ends by time: silent sessions, payloads of finished messages, private turns, dead letters, expired memories."""
 
-from service import due, pending, sessions
+from service import due, observations, pending, sessions
 from service.database import Tx
 from service.models import MessageType
 from service.pending import NewMessage
@@ -47,6 +47,14 @@ def close_idle_sessions(tx: Tx, *, idle_ms: float, now: int) -> int:
 
 
 def drop_payloads(tx: Tx, *, retention_ms: float, now: int) -> int:
-    """Forget raw events of finished messages, keep their keys and outcomes; the number of messages."""
-    dropped = tx.run(DROP_PAYLOADS, {"before": int(now - retention_ms), "limit": ROWS_PER_SWEEP})
+    """Forget raw events of finished messages, keep their keys and outcomes; the number of messages. The private turns
+    of sessions that were silent as long go as well."""
+    before = int(now - retention_ms)
+    sessions.drop_private_turns(tx, before=before, limit=ROWS_PER_SWEEP)
+    dropped = tx.run(DROP_PAYLOADS, {"before": before, "limit": ROWS_PER_SWEEP})
     return dropped + tx.run(EXPIRE_DEAD, {"before": now - DEAD_LETTER_MS, "limit": ROWS_PER_SWEEP})
+
+
+def drop_expired(tx: Tx, *, now: int) -> int:
+    """Delete the memories whose time has passed; their number."""
+    return observations.remove(tx, observations.expired(tx, limit=ROWS_PER_SWEEP, now=now), now=now)

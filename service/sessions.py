@@ -11,6 +11,14 @@ from service.fulltext import shadow
 from service.models import Prompt, Session
 
 TOUCH = """
+UPDATE sessions SET
+    started_at_epoch = min(started_at_epoch, :at),
+    last_event_at_epoch = max(last_event_at_epoch, :at),
+    unsummarised = unsummarised + :news,
+    last_seen_epoch = :now
+WHERE session_id = :session_id AND status = 'active' AND cwd <> ''
+"""
+OPEN = """
 INSERT INTO sessions (session_id, project, platform, cwd, unsummarised, started_at_epoch, last_event_at_epoch,
     last_seen_epoch)
 VALUES (:session_id, :project, :platform, :cwd, :news, :at, :at, :now)
@@ -21,6 +29,30 @@ ON CONFLICT (session_id) DO UPDATE SET
     last_event_at_epoch = max(last_event_at_epoch, :at),
     unsummarised = unsummarised + :news,
     last_seen_epoch = :now
+"""
+KNOW = """
+INSERT INTO sessions (session_id, project, platform, status, started_at_epoch, last_event_at_epoch, last_seen_epoch,
+    ended_at_epoch)
+VALUES (:session_id, :project, :platform, 'closed', :at, :at, :now, :at)
+ON CONFLICT (session_id) DO UPDATE SET
+    started_at_epoch = min(started_at_epoch, :at),
+    last_event_at_epoch = max(last_event_at_epoch, :at),
+    last_seen_epoch = :now,
+    ended_at_epoch = max(ended_at_epoch, :at)
+WHERE platform = :platform
+"""
+FORGET = """
+UPDATE sessions SET forgotten_at_epoch = :now, cwd = '', unsummarised = 0
+WHERE (:project IS NULL OR project = :project) AND (:session IS NULL OR session_id = :session)
+  AND (:before IS NULL OR last_event_at_epoch < :before)
+  AND NOT EXISTS (SELECT 1 FROM observations o WHERE o.session_id = sessions.session_id)
+  AND NOT EXISTS (SELECT 1 FROM session_summaries s WHERE s.session_id = sessions.session_id)
+  AND NOT EXISTS (SELECT 1 FROM user_prompts p WHERE p.session_id = sessions.session_id)
+"""
+FORGET_PROMPTS = "DELETE FROM user_prompts WHERE id IN (SELECT value FROM json_each(:ids)) RETURNING id, session_id"
+KEEP_KEYS = """
+INSERT OR IGNORE INTO forgotten (event_key, forgotten_at_epoch)
+SELECT event_key, :now FROM user_prompts WHERE id IN (SELECT value FROM json_each(:ids))
 """
 GET = "SELECT session_id, project, platform, cwd, started_at_epoch FROM sessions WHERE session_id = :session_id"
 PROJECT_OF = "SELECT project FROM sessions WHERE session_id = :session_id"
@@ -44,10 +76,6 @@ PROMPT_BETWEEN = """
 SELECT 1 FROM user_prompts WHERE session_id = :session_id AND created_at_epoch > :after AND created_at_epoch <= :until
 LIMIT 1
 """
-PROMPT_BY_KEY = "SELECT id FROM user_prompts WHERE event_key = :event_key"
-PROMPT_WITH_KEY_BETWEEN = """
-SELECT id, event_key FROM user_prompts WHERE event_key BETWEEN :first AND :last ORDER BY event_key DESC LIMIT 1
-"""
 PROMPTS_BETWEEN = """
 SELECT id, session_id, prompt_number, client_prompt_id, text, created_at_epoch FROM user_prompts
 WHERE session_id = :session_id AND created_at_epoch <= :until
@@ -63,10 +91,13 @@ WHERE id IN (SELECT value FROM json_each(:ids))
 
 NEWEST = """
 SELECT session_id, project, platform, cwd, status, prompt_count, started_at_epoch, last_event_at_epoch, ended_at_epoch
-FROM sessions WHERE :project IS NULL OR project = :project
+FROM sessions WHERE (:project IS NULL OR project = :project) AND coalesce(last_seen_epoch > forgotten_at_epoch, TRUE)
 ORDER BY last_event_at_epoch DESC, id DESC LIMIT :limit OFFSET :offset
 """
-COUNT = "SELECT count(*) FROM sessions WHERE :project IS NULL OR project = :project"
+COUNT = """
+SELECT count(*) FROM sessions
+WHERE (:project IS NULL OR project = :project) AND coalesce(last_seen_epoch > forgotten_at_epoch, TRUE)
+"""
 NEWEST_PROMPTS = """
 SELECT id, session_id, project, prompt_number, text, created_at_epoch FROM user_prompts
 WHERE :project IS NULL OR project = :project ORDER BY created_at_epoch DESC, id DESC LIMIT :limit OFFSET :offset
@@ -82,15 +113,14 @@ SELECT min(at) FROM (
     SELECT created_at_epoch AS at FROM user_prompts WHERE session_id = :session_id AND created_at_epoch > :at
     UNION ALL SELECT from_epoch FROM private_turns WHERE session_id = :session_id AND from_epoch > :at)
 """
+DROP_PRIVATE_TURNS = """
+DELETE FROM private_turns WHERE rowid IN (
+    SELECT private_turns.rowid FROM private_turns JOIN sessions USING (session_id)
+    WHERE last_seen_epoch < :before LIMIT :limit)
+"""
 END_PRIVATE_TURN = """
 UPDATE private_turns SET until_epoch = :at
 WHERE session_id = :session_id AND from_epoch < :at AND (until_epoch IS NULL OR until_epoch > :at)
-"""
-IN_PRIVATE_TURN = """
-SELECT EXISTS (
-    SELECT 1 FROM private_turns WHERE session_id = :session_id AND CASE
-        WHEN client_prompt_id IS NOT NULL AND :client_prompt_id IS NOT NULL THEN client_prompt_id = :client_prompt_id
-        ELSE from_epoch <= :at AND (until_epoch IS NULL OR :at < until_epoch) END)
 """
 
 
@@ -105,18 +135,38 @@ class Turn:
 
 def touch(tx: Tx, session: Session, *, at: int, is_news: bool, now: int) -> None:
     """Open the session, or reopen and date it. `is_news`: the next summary is about what came."""
-    tx.run(
-        TOUCH,
-        {
-            "session_id": session.session_id,
-            "project": session.project,
-            "platform": session.platform,
-            "cwd": session.cwd,
-            "news": int(is_news),
-            "at": at,
-            "now": now,
-        },
-    )
+    params = {
+        "session_id": session.session_id,
+        "project": session.project,
+        "platform": session.platform,
+        "cwd": session.cwd,
+        "news": int(is_news),
+        "at": at,
+        "now": now,
+    }
+    if not tx.run(TOUCH, params):
+        tx.run(OPEN, params)
+
+
+def know(tx: Tx, session_id: str, *, project: str, platform: str, at: int, now: int) -> None:
+    """Make a closed session that no client has told of, or date it; one that a client told of stays as it is."""
+    tx.run(KNOW, {"session_id": session_id, "project": project, "platform": platform, "at": at, "now": now})
+
+
+def forget(tx: Tx, *, project: str | None, session_id: str | None, before: int | None, now: int) -> None:
+    """Of these sessions, lists leave out those with no record left, until they have an event again."""
+    tx.run(FORGET, {"project": project, "session": session_id, "before": before, "now": now})
+
+
+def forget_prompts(tx: Tx, ids: Sequence[int], *, now: int) -> int:
+    """Delete prompts and what was told of them, and keep their keys; the number that there were."""
+    params = {"ids": json.dumps(list(ids)), "now": now}
+    tx.run(KEEP_KEYS, params)
+    rows = tx.all(FORGET_PROMPTS, params)
+    outbox.withdraw(tx, "prompt", [row["id"] for row in rows])
+    for row in rows:
+        outbox.tell(tx, "prompt", {"id": row["id"], "session_id": row["session_id"], "deleted": True}, now=now)
+    return len(rows)
 
 
 def get(tx: Tx, session_id: str) -> Session | None:
@@ -145,16 +195,6 @@ def take_new(tx: Tx, session_id: str) -> bool:
 
 def has_prompt_between(tx: Tx, session_id: str, *, after: int, until: int) -> bool:
     return tx.one(PROMPT_BETWEEN, {"session_id": session_id, "after": after, "until": until}) is not None
-
-
-def prompt_by_key(tx: Tx, event_key: str) -> int | None:
-    found: int | None = tx.value(PROMPT_BY_KEY, {"event_key": event_key})
-    return found
-
-
-def prompt_with_key_between(tx: Tx, first: str, last: str) -> Row | None:
-    """The prompt (id, event_key) with the last key of a range, ends included."""
-    return tx.one(PROMPT_WITH_KEY_BETWEEN, {"first": first, "last": last})
 
 
 def add_prompt(tx: Tx, turn: Turn, *, event_key: str, project: str, text: str, now: int) -> int:
@@ -236,13 +276,14 @@ def open_private_turn(tx: Tx, turn: Turn) -> int | None:
     return until
 
 
+def drop_private_turns(tx: Tx, *, before: int, limit: int) -> int:
+    """Of sessions of which nothing arrived since `before`; the number of turns. How long ago a turn was captured says
+    nothing: its events may come from a spool or a transcript."""
+    return tx.run(DROP_PRIVATE_TURNS, {"before": before, "limit": limit})
+
+
 def end_private_turn(tx: Tx, turn: Turn) -> None:
     tx.run(END_PRIVATE_TURN, {"session_id": turn.session_id, "at": turn.at})
-
-
-def in_private_turn(tx: Tx, turn: Turn) -> bool:
-    params = {"session_id": turn.session_id, "client_prompt_id": turn.client_prompt_id, "at": turn.at}
-    return bool(tx.value(IN_PRIVATE_TURN, params))
 
 
 def from_row(row: Row) -> Session:

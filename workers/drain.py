@@ -1,5 +1,6 @@
 """Brings the events that hooks had to spool into the queue, in order of capture."""
 
+import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,7 +41,7 @@ class Drain:
         return {session for session in self._sessions.values() if session is not None}
 
     async def _drain(self, files: list[str]) -> None:
-        read = {path: incoming for path in files if (incoming := self._read(path)) is not None}
+        read = await asyncio.to_thread(self._read, files)
         try:
             results = await self.core.ingest_many(list(read.values()))
         except StoreUnavailable:
@@ -59,7 +60,10 @@ class Drain:
                 spool.remove(path)
         log.info("spool.drained", events=len(read))
 
-    def _read(self, path: str) -> Incoming | None:
+    def _read(self, files: list[str]) -> dict[str, Incoming]:
+        return {path: incoming for path in files if (incoming := self._parsed(path)) is not None}
+
+    def _parsed(self, path: str) -> Incoming | None:
         try:
             event = spool.read(path)
             return Incoming(payload=parse(event.body), size=len(event.body), envelope=from_headers(event.headers))

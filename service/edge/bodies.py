@@ -6,6 +6,7 @@ from typing import Any
 from starlette.requests import ClientDisconnect, Request
 
 from service.edge.errors import Refusal
+from service.edge.headers import header
 from service.errors import InvalidInput
 from service.jsonin import parse
 from service.shaping import check_limits
@@ -16,14 +17,14 @@ MEDIA_TYPES = ("application/json", "application/x-ndjson")
 
 
 def check_media_type(request: Request) -> None:
-    given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    given = (header(request.scope, b"content-type") or "").partition(";")[0].strip().lower()
     if given and given not in MEDIA_TYPES:
         raise Refusal(415, f"send the body as {' or '.join(MEDIA_TYPES)}, not as {given[:100]}")
 
 
 async def read(request: Request) -> bytes:
     """The whole body. Stops reading, with 413, as soon as it is known to be too large."""
-    announced = request.headers.get("content-length", "")
+    announced = header(request.scope, b"content-length") or ""
     if announced.isdigit() and int(announced) > BODY_LIMIT_BYTES:
         raise _too_large()
     chunks, size, more = [], 0, True

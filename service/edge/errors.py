@@ -5,8 +5,7 @@ from collections.abc import Mapping
 import orjson
 import structlog
 from pydantic import ValidationError
-from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -69,10 +68,9 @@ def rendered(
     return Response(orjson.dumps(body), status, media_type="application/json", headers=headers)
 
 
-async def unrouted(_: Request, error: Exception) -> Response:
-    """What the router itself says: there is no such route."""
-    status = error.status_code if isinstance(error, HTTPException) else 404
-    return rendered(status, "there is no such route; /openapi.json lists those that exist")
+async def unrouted(_scope: Scope, _receive: Receive, _send: Send) -> None:
+    """What the router answers with when it has no route."""
+    raise Refusal(404, "there is no such route; /openapi.json lists those that exist")
 
 
 def invalid(error: ValidationError, known: Mapping[str, object], *, where: str) -> InvalidInput:
@@ -85,18 +83,27 @@ def invalid(error: ValidationError, known: Mapping[str, object], *, where: str) 
     return InvalidInput(f"{name or 'the body'}: {problem['msg']}", field=name)
 
 
+def in_words(error: Exception, *, method: str, path: str) -> str:
+    """What an error says to whoever asked. What no request should lead to is logged."""
+    if not isinstance(error, Refusal | InvalidInput | NotFound | SettingsError | StoreUnavailable | SchemaError):
+        log.error("request.failed", method=method, path=path, exc_info=error)
+    if isinstance(error, GaplessError):
+        return str(error)
+    return "Gapless failed at this request; the service's log says why, please report it"
+
+
 def _answer(error: Exception, scope: Scope) -> Response:
+    words = in_words(error, method=scope["method"], path=scope["path"])
     match error:
         case Refusal():
-            return rendered(error.status, str(error), headers=error.headers)
+            return rendered(error.status, words, headers=error.headers)
         case InvalidInput():
-            return rendered(error.status, str(error), field=error.field)
+            return rendered(error.status, words, field=error.field)
         case NotFound():
-            return rendered(404, str(error))
+            return rendered(404, words)
         case SettingsError():
-            return rendered(422, str(error))
+            return rendered(422, words)
         case StoreUnavailable() | SchemaError():
-            return rendered(503, str(error), headers={"Retry-After": RETRY_AFTER_S})
+            return rendered(503, words, headers={"Retry-After": RETRY_AFTER_S})
         case _:
-            log.error("request.failed", method=scope["method"], path=scope["path"], exc_info=error)
-            return rendered(500, "Gapless failed at this request; the service's log says why, please report it")
+            return rendered(500, words)

@@ -33,6 +33,8 @@ class Nothing(Parameters):
     """A query string without parameters, or no body."""
 
 
+NOTHING = Nothing()
+
 Q = TypeVar("Q", bound=BaseModel)
 B = TypeVar("B", bound=BaseModel)
 
@@ -93,7 +95,7 @@ class Operation(Generic[Q, B]):
 
     async def _body(self, request: Request) -> B:
         if self.raw or not self.takes_body:
-            return Nothing()  # type: ignore[return-value]
+            return NOTHING  # type: ignore[return-value]
         given = bodies.document(await bodies.read(request))
         try:
             return self.body.model_validate(given)

@@ -9,11 +9,11 @@ from functools import lru_cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.edge.errors import Refusal
+from service.edge.headers import header
 from service.private_files import PRIVATE_FILE
 
 TOKEN_BYTES = 32
@@ -40,7 +40,7 @@ class Token:
         return f"gapless_{signed[:8]}", signed[8:]
 
     def is_given(self, request: Request) -> bool:
-        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        scheme, _, given = (header(request.scope, b"authorization") or "").partition(" ")
         if scheme.lower() == "bearer":
             return self.matches(given.strip())
         name, value = self.cookie
@@ -79,8 +79,7 @@ class OwnHostAndOrigin:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            headers = Headers(scope=scope)
-            host, origin = headers.get("host", ""), headers.get("origin")
+            host, origin = header(scope, b"host") or "", header(scope, b"origin")
             if _host_name(host) not in self.hosts:
                 raise Refusal(403, "this Host is not served; use 127.0.0.1, localhost, or set HOST to the name you use")
             if origin is not None and origin.lower() not in (f"http://{host}".lower(), f"https://{host}".lower()):

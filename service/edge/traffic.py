@@ -31,6 +31,12 @@ class Traffic:
     events: Counter[str] = field(default_factory=Counter)
     completed: int = 0
 
+    def count_request(self, method: str, status: int, seconds: float) -> None:
+        latencies = self.requests.get((method, status))
+        if latencies is None:
+            latencies = self.requests[method, status] = Latencies()
+        latencies.add(seconds)
+
     def count_completed(self, messages: int) -> None:
         self.completed += messages
 
@@ -50,8 +56,7 @@ class Measured:
 
         async def timed(message: Message) -> None:
             if message["type"] == "http.response.start":
-                key = (scope["method"], message["status"])
-                self.traffic.requests.setdefault(key, Latencies()).add(time.perf_counter() - began)
+                self.traffic.count_request(scope["method"], message["status"], time.perf_counter() - began)
             await send(message)
 
         await self.app(scope, receive, timed)

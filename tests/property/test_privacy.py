@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hooks import privacy, secrets
+from service import marks
 from service.shaping import shape
 
 TAG_PIECES = [
@@ -102,6 +103,19 @@ def test_redacting_a_payload_twice_changes_nothing_more(payload: list[object]) -
 @given(st.binary() | payloads.map(lambda payload: json.dumps(payload).encode()))
 def test_redacting_bytes_never_fails(raw: bytes) -> None:
     secrets.redact_json_bytes(raw)
+
+
+@given(st.dictionaries(NAMES | secretive | tagged, payloads, max_size=4))
+def test_one_pass_over_the_json_rules_out_nothing_that_would_be_removed(payload: dict[str, Any]) -> None:
+    found = marks.look(orjson.dumps(payload))
+    assert found.unclean or privacy.strip_payload(payload)[0] == payload
+    if not found.finders:
+        assert secrets.redact_payload(payload) == payload
+
+
+@given(secretive)
+def test_the_finders_that_one_pass_leaves_find_what_all_find(text: str) -> None:
+    assert secrets.holds_secret(text, marks.look(orjson.dumps(text)).finders) == secrets.holds_secret(text)
 
 
 @given(st.dictionaries(st.text(max_size=8), payloads, max_size=4))

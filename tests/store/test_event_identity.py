@@ -118,3 +118,32 @@ async def test_a_late_copy_of_an_event_without_ids_finds_its_own_time(desk: Desk
 async def test_prompts_without_ids_follow_the_same_rule(desk: Desk) -> None:
     statuses = [(await desk.prompt("again", at_ms=ms)).status for ms in (0, 100_000, 0, 130_000, 130_001)]
     assert statuses == ["recorded", "recorded", "duplicate", "duplicate", "recorded"]
+
+
+async def test_an_event_that_was_forgotten_is_a_duplicate_and_leaves_nothing(desk: Desk) -> None:
+    tool = desk.payload(tool_use_id="t1")
+    prompt = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "prompt_id": "p1", "prompt": "the plan"}
+    keys = ["PostToolUse/s1/t1", "UserPromptSubmit/s1/p1"]
+    await desk.core.database.write(
+        lambda tx: [tx.run("INSERT INTO forgotten VALUES (:key, 1)", {"key": key}) for key in keys]
+    )
+    receipts = [await desk.post(tool), await desk.post(prompt)]
+    assert [(r.status, r.event_key, r.message_id) for r in receipts] == [("duplicate", key, None) for key in keys]
+    assert await desk.rows("SELECT 1 FROM sessions UNION ALL SELECT 1 FROM user_prompts") == []
+
+
+async def test_a_forgotten_event_without_ids_is_known_by_its_payload_for_thirty_seconds(desk: Desk) -> None:
+    event = {"hook_event_name": "PreCompact", "session_id": "s1", "cwd": "/nowhere/shop"}
+    await desk.tool()
+    first = await desk.post(event, at_ms=1)
+    await desk.core.database.write(
+        lambda tx: [
+            tx.run("INSERT INTO forgotten SELECT event_key, 1 FROM pending_messages WHERE hook_event = 'PreCompact'"),
+            tx.run("DELETE FROM message_payloads WHERE message_id = :id", {"id": first.message_id}),
+            tx.run("DELETE FROM pending_messages WHERE id = :id", {"id": first.message_id}),
+        ]
+    )
+    again = await desk.post(event, at_ms=29_000)
+    assert (again.status, again.event_key, again.message_id) == ("duplicate", first.event_key, None)
+    await desk.tool(at_ms=31_000)
+    assert (await desk.post(event, at_ms=32_000)).status == "queued"

@@ -184,7 +184,7 @@ async def test_a_model_waits_for_enough_events_and_takes_no_more_than_that(desk:
     policy = by_model(desk)
     for number in range(7):
         await desk.tool(at_ms=number)
-    await desk.core.database.write(lambda tx: due.after_event(tx, "s1", policy, now=now_ms()))
+    await desk.core.database.write(lambda tx: due.after_event(tx, "s1", policy, due_at=None, now=now_ms()))
     sizes = []
     while isinstance(batch := await desk.claim(policy=policy, limit=3), Batch):
         sizes.append(len(batch.messages))

@@ -37,6 +37,16 @@ async def test_payloads_of_finished_messages_go_and_their_keys_and_outcomes_stay
     assert (again.status, again.message_id) == ("duplicate", first.message_id), "nothing comes back as new"
 
 
+async def test_private_turns_go_with_their_session_and_not_before(desk: Desk) -> None:
+    await desk.tool(at_ms=-1)
+    await desk.prompt("<private>the plan</private>")
+    await desk.prompt("<private>the plan</private>", session_id="without-a-row")
+    await sweep(desk, later_ms=29 * DAY_MS)
+    assert await desk.value("SELECT count(*) FROM private_turns") == 2
+    await sweep(desk, later_ms=31 * DAY_MS)
+    assert await desk.rows("SELECT session_id FROM private_turns") == [("without-a-row",)]
+
+
 async def test_what_still_waits_is_never_forgotten(desk: Desk) -> None:
     await desk.tool()
     await desk.tool(session_id="s2")
