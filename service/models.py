@@ -27,6 +27,15 @@ class ObservationType(StrEnum):
     CHANGE = "change"
 
 
+class Layer(StrEnum):
+    """How long and how widely a memory holds (mission I1)."""
+
+    IDENTITY = "L1"
+    PROJECT = "L2"
+    SESSION = "L3"
+    TRANSIENT = "L4"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
     """One client session; `session_id` is the client's own."""

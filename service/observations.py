@@ -12,7 +12,10 @@ from service.database import Reader, Row, Tx
 from service.fulltext import shadow
 from service.models import Batch, Message, Observation, ObservationDraft, SummaryDraft
 
-OBSERVATION_LISTS = ("facts", "concepts", "files_read", "files_modified", "source_message_ids", "metadata")
+OBSERVATION_LISTS = (
+    *("facts", "concepts", "files_read", "files_modified", "tags", "keywords"),
+    *("source_message_ids", "metadata"),
+)
 SUMMARY_LISTS = ("files_read", "files_edited", "source_message_ids")
 
 SAME_CONTENT = """
@@ -32,6 +35,28 @@ INSERT INTO observations (session_id, project, type, title, subtitle, narrative,
 VALUES (:session_id, :project, :type, :title, :subtitle, :narrative, :facts, :concepts, :files_read, :files_modified,
     :search_extra, :prompt_number, :discovery_tokens, :hash, :sources, :metadata, :at, :now)
 """
+INSERT_REMEMBERED = """
+INSERT INTO observations (session_id, project, type, title, narrative, search_extra, content_hash, text_hash, layer,
+    tags, keywords, confidence, expires_at_epoch, metadata, created_at_epoch, stored_at_epoch)
+VALUES (:session_id, :project, :type, :title, :narrative, :search_extra, :hash, :text_hash, :layer,
+    :tags, :keywords, :confidence, :expires_at, :metadata, :at, :now)
+"""
+SAME_TEXT = """
+SELECT id FROM observations
+WHERE project = :project AND text_hash = :text_hash AND (expires_at_epoch IS NULL OR expires_at_epoch > :now)
+ORDER BY id LIMIT 1
+"""
+SAID_AGAIN = "UPDATE observations SET repeats = repeats + 1 WHERE id = :id"
+UPDATE = """
+UPDATE observations SET project = :project, type = :type, title = :title, subtitle = :subtitle,
+    narrative = :narrative, facts = :facts, concepts = :concepts, layer = :layer, tags = :tags, keywords = :keywords,
+    confidence = :confidence, expires_at_epoch = :expires_at_epoch, metadata = :metadata,
+    search_extra = :search_extra, content_hash = :content_hash, text_hash = :text_hash
+WHERE id = :id
+"""
+REMOVE = "DELETE FROM {table} WHERE id IN (SELECT value FROM json_each(:ids)) RETURNING id, session_id"
+REMOVE_OBSERVATIONS = REMOVE.format(table="observations")
+REMOVE_SUMMARIES = REMOVE.format(table="session_summaries")
 INSERT_SUMMARY = """
 INSERT INTO session_summaries (session_id, project, request, investigated, learned, completed, next_steps, files_read,
     files_edited, notes, search_extra, prompt_number, discovery_tokens, source_message_ids, created_at_epoch,
@@ -54,15 +79,17 @@ FROM observations WHERE session_id = :session_id ORDER BY id DESC LIMIT :limit
 
 FULL = """
 SELECT id, session_id, project, type, title, subtitle, narrative, facts, concepts, files_read, files_modified,
-    prompt_number, discovery_tokens, content_hash, repeats, source_message_ids, metadata, created_at_epoch
+    layer, tags, keywords, confidence, expires_at_epoch, prompt_number, discovery_tokens, content_hash, repeats,
+    source_message_ids, metadata, created_at_epoch
 FROM observations
 """
 BY_IDS = FULL + "WHERE id IN (SELECT value FROM json_each(:ids)) AND (:project IS NULL OR project = :project)"
-NEWEST = (
-    FULL
-    + "WHERE :project IS NULL OR project = :project ORDER BY created_at_epoch DESC, id DESC LIMIT :limit OFFSET :offset"
-)
-COUNT = "SELECT count(*) FROM observations WHERE :project IS NULL OR project = :project"
+EXPIRED = "SELECT id FROM observations WHERE expires_at_epoch <= :now"
+UNEXPIRED = f"WHERE (:project IS NULL OR project = :project) AND id NOT IN ({EXPIRED})"
+NEWEST = FULL + UNEXPIRED + " ORDER BY created_at_epoch DESC, id DESC LIMIT :limit OFFSET :offset"
+COUNT = "SELECT count(*) FROM observations " + UNEXPIRED
+EXPIRED_SOME = EXPIRED + " LIMIT :limit"
+TO_EDIT = FULL.replace("SELECT id", "SELECT text_hash, id") + "WHERE id = :id"
 FULL_SUMMARY = """
 SELECT id, session_id, project, request, investigated, learned, completed, next_steps, files_read, files_edited, notes,
     prompt_number, discovery_tokens, source_message_ids, created_at_epoch
@@ -168,6 +195,68 @@ def earlier(tx: Tx, session_id: str, *, limit: int) -> tuple[Observation, ...]:
     return tuple(_observation(row) for row in reversed(rows))
 
 
+def add_remembered(tx: Tx, row: dict[str, Any], *, now: int) -> int:
+    """Insert the columns that INSERT_REMEMBERED names, and tell of them; the new id."""
+    observation_id = tx.insert(INSERT_REMEMBERED, {**row, "now": now})
+    data = {key: row[key] for key in ("project", "session_id", "type", "title")}
+    told = {"id": observation_id, **data, "subtitle": "", "created_at_epoch": row["at"]}
+    outbox.tell(tx, "observation", told, now=now)
+    return observation_id
+
+
+def say_again(tx: Tx, project: str, text_hash: str, *, now: int) -> int | None:
+    """Count that a text was remembered once more; the id that has it, None when the project does not have it."""
+    found: int | None = tx.value(SAME_TEXT, {"project": project, "text_hash": text_hash, "now": now})
+    if found is not None:
+        tx.run(SAID_AGAIN, {"id": found})
+    return found
+
+
+def to_edit(tx: Tx, observation_id: int) -> dict[str, Any] | None:
+    """The full record and its `text_hash`."""
+    row = tx.one(TO_EDIT, {"id": observation_id})
+    return None if row is None else _record(row, OBSERVATION_LISTS)
+
+
+def update(tx: Tx, record: dict[str, Any], *, text_hash: str | None, now: int) -> dict[str, Any]:
+    """Write a record that was read by `to_edit` back, with the columns that are made from its texts; what it is now."""
+    texts = [record["title"], record["subtitle"], record["narrative"], *record["facts"], *record["concepts"]]
+    row = record | {name: _lines(record[name]) for name in ("facts", "concepts", "tags", "keywords")}
+    row |= {"metadata": _json(record["metadata"]), "text_hash": text_hash}
+    row["search_extra"] = search_extra(texts, record["tags"], record["keywords"])
+    row["content_hash"] = content_hash(record["session_id"], record["title"], record["narrative"])
+    tx.run(UPDATE, row)
+    data = {key: record[key] for key in ("id", "project", "session_id", "type", "title", "subtitle")}
+    outbox.tell(tx, "observation", data | {"created_at_epoch": record["created_at_epoch"], "edited": True}, now=now)
+    return {**record, "content_hash": row["content_hash"]}
+
+
+def search_extra(texts: Iterable[str], *labels: Iterable[str]) -> str:
+    """The shadow column: words hidden in the texts, and the labels, which stand in no indexed column."""
+    said = [label for some in labels for label in some]
+    return " ".join(filter(None, (*said, shadow(*texts, *said))))
+
+
+def remove(tx: Tx, ids: Sequence[int], *, now: int) -> int:
+    """Delete observations and what was told of them; the number that there were."""
+    return _removed(tx, "observation", REMOVE_OBSERVATIONS, ids, now)
+
+
+def remove_summaries(tx: Tx, ids: Sequence[int], *, now: int) -> int:
+    """Delete summaries and what was told of them; the number that there were."""
+    return _removed(tx, "summary", REMOVE_SUMMARIES, ids, now)
+
+
+def expired(tx: Tx, *, limit: int, now: int) -> list[int]:
+    """Observations whose time has passed."""
+    return [row["id"] for row in tx.all(EXPIRED_SOME, {"now": now, "limit": limit})]
+
+
+async def expired_ids(reader: Reader, *, now: int) -> list[int]:
+    """Observations whose time has passed and that are not swept away yet: few or none."""
+    return [row["id"] for row in await reader.all(EXPIRED, {"now": now})]
+
+
 async def by_ids(reader: Reader, ids: Sequence[int], *, project: str | None = None) -> list[dict[str, Any]]:
     """Full records in no particular order; missing ids are left out."""
     rows = await reader.all(BY_IDS, {"ids": _json(ids), "project": project})
@@ -180,9 +269,11 @@ async def summaries_by_ids(reader: Reader, ids: Sequence[int]) -> list[dict[str,
     return [_record(row, SUMMARY_LISTS) for row in rows]
 
 
-async def newest(reader: Reader, *, project: str | None, limit: int, offset: int) -> tuple[int, list[dict[str, Any]]]:
-    """(total, full records), newest first."""
-    params = {"project": project, "limit": limit, "offset": offset}
+async def newest(
+    reader: Reader, *, project: str | None, limit: int, offset: int, now: int
+) -> tuple[int, list[dict[str, Any]]]:
+    """(total, full records), newest first, without those that have expired."""
+    params = {"project": project, "limit": limit, "offset": offset, "now": now}
     rows = await reader.all(NEWEST, params)
     return await reader.value(COUNT, params), [_record(row, OBSERVATION_LISTS) for row in rows]
 
@@ -194,6 +285,14 @@ async def newest_summaries(
     params = {"project": project, "limit": limit, "offset": offset}
     rows = await reader.all(SUMMARIES, params)
     return await reader.value(COUNT_SUMMARIES, params), [_record(row, SUMMARY_LISTS) for row in rows]
+
+
+def _removed(tx: Tx, event: str, sql: str, ids: Sequence[int], now: int) -> int:
+    rows = tx.all(sql, {"ids": _json(ids)})
+    outbox.withdraw(tx, event, [row["id"] for row in rows])
+    for row in rows:
+        outbox.tell(tx, event, {"id": row["id"], "session_id": row["session_id"], "deleted": True}, now=now)
+    return len(rows)
 
 
 def _sources(batch: Batch, message_ids: Sequence[int]) -> list[Message]:

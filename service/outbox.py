@@ -1,5 +1,6 @@
 """What `/stream` tells, written in the transaction that changed the row."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -12,6 +13,10 @@ KEEP_MS = 7 * 86_400_000
 INSERT = "INSERT INTO outbox (event, data, created_at_epoch) VALUES (:event, :data, :now)"
 AFTER = "SELECT id, event, data FROM outbox WHERE id > :after ORDER BY id LIMIT :limit"
 ENDS = "SELECT coalesce(min(id), 0) AS first, coalesce(max(id), 0) AS last FROM outbox"
+WITHDRAW = """
+UPDATE outbox SET data = json_object('id', json_extract(data, '$.id'), 'deleted', json('true'))
+WHERE event = :event AND json_extract(data, '$.id') IN (SELECT value FROM json_each(:ids))
+"""
 TRIM = """
 DELETE FROM outbox
 WHERE created_at_epoch < :before OR id <= (SELECT max(id) FROM outbox) - :rows
@@ -21,6 +26,11 @@ WHERE created_at_epoch < :before OR id <= (SELECT max(id) FROM outbox) - :rows
 def tell(tx: Tx, event: str, data: dict[str, Any], *, now: int) -> None:
     """`event` is observation, summary, prompt, queue or health."""
     tx.run(INSERT, {"event": event, "data": orjson.dumps(data).decode(), "now": now})
+
+
+def withdraw(tx: Tx, event: str, ids: Sequence[int]) -> None:
+    """What was told of these records says no more than that they are gone."""
+    tx.run(WITHDRAW, {"event": event, "ids": orjson.dumps(ids).decode()})
 
 
 async def after(reader: Reader, after_id: int, *, limit: int) -> list[Row]:

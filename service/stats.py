@@ -9,7 +9,8 @@ SELECT
     (SELECT count(*) FROM observations WHERE :project IS NULL OR project = :project) AS observations,
     (SELECT count(*) FROM session_summaries WHERE :project IS NULL OR project = :project) AS summaries,
     (SELECT count(*) FROM user_prompts WHERE :project IS NULL OR project = :project) AS prompts,
-    (SELECT count(*) FROM sessions WHERE :project IS NULL OR project = :project) AS sessions,
+    (SELECT count(*) FROM sessions WHERE (:project IS NULL OR project = :project)
+        AND coalesce(last_seen_epoch > forgotten_at_epoch, TRUE)) AS sessions,
     (SELECT coalesce(sum(discovery_tokens), 0) FROM observations WHERE :project IS NULL OR project = :project)
         AS discovery_tokens,
     (SELECT min(created_at_epoch) FROM observations WHERE :project IS NULL OR project = :project) AS first_epoch,
@@ -23,7 +24,8 @@ SELECT p.name AS project,
     (SELECT count(*) FROM observations o WHERE o.project = p.name) AS observations,
     (SELECT count(*) FROM session_summaries s WHERE s.project = p.name) AS summaries,
     (SELECT count(*) FROM user_prompts u WHERE u.project = p.name) AS prompts,
-    (SELECT count(*) FROM sessions s WHERE s.project = p.name) AS sessions,
+    (SELECT count(*) FROM sessions s WHERE s.project = p.name
+        AND coalesce(s.last_seen_epoch > s.forgotten_at_epoch, TRUE)) AS sessions,
     (SELECT max(created_at_epoch) FROM observations o WHERE o.project = p.name) AS last_epoch
 FROM projects p WHERE :project IS NULL OR p.name = :project
 ORDER BY last_epoch IS NULL, last_epoch DESC, p.name LIMIT :limit OFFSET :offset

@@ -1,4 +1,4 @@
-"""Housekeeping: lapsed leases, silent sessions, old payloads, the outbox's tail."""
+"""Housekeeping: lapsed leases, silent sessions, old payloads, expired memories, the outbox's tail."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ import structlog
 
 from service import liveness, outbox, pending, retention
 from service.clock import now_ms
+from service.context import given
 from service.core import Core
 
 log = structlog.get_logger()
@@ -35,9 +36,14 @@ class Maintenance:
             self.wake_consumers()
         keep_ms = settings.retention_days * DAY_MS
         dropped = await database.write(lambda tx: retention.drop_payloads(tx, retention_ms=keep_ms, now=now_ms()))
+        expired = await database.write(lambda tx: retention.drop_expired(tx, now=now_ms()))
+        if expired:
+            log.info("memories.expired", observations=expired)
         await database.write(lambda tx: outbox.trim(tx, now=now_ms()))
+        await database.write(lambda tx: given.trim(tx, before=int(now_ms() - keep_ms)))
         if dropped:
             log.info("payloads.dropped", messages=dropped)
+        if dropped or expired:
             return 0.05
         return min(LONGEST_WAIT_S, settings.lease_s / SWEEPS_PER_LEASE, settings.session_idle_min * 60 / 4)
 
