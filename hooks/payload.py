@@ -8,6 +8,7 @@ BODY_MAX = 16_000_000  # bytes; the service takes 16 MB
 HEAD = 4096  # the fields that every payload has come first
 CHARS_MAX = 1_000_000  # where cutting starts; halved until the whole fits
 ITEMS_MAX = 100_000
+IDS = ("hook_event_name", "session_id", "prompt_id", "cwd", "tool_name", "tool_use_id", "agent_id", "source", "reason")
 
 
 def peek(raw: bytes, name: bytes) -> bytes | None:
@@ -25,10 +26,10 @@ def peek(raw: bytes, name: bytes) -> bytes | None:
     return value
 
 
-def cwd(raw: bytes) -> str | None:
-    """The folder that the payload names, if it names one."""
-    value = peek(raw, b"cwd")
-    return value.decode("utf-8", "surrogateescape") if value is not None else _parsed_cwd(raw)
+def text_at(raw: bytes, name: str) -> str | None:
+    """The string at `name` of the top level, if there is one."""
+    value = peek(raw, name.encode())
+    return value.decode("utf-8", "surrogateescape") if value is not None else _parsed(raw, name)
 
 
 def without_private(raw: bytes) -> tuple[bytes, bool]:
@@ -44,6 +45,18 @@ def without_private(raw: bytes) -> tuple[bytes, bool]:
     if private and isinstance(cleaned, dict):
         cleaned = {**cleaned, "prompt": "", "private": True}
     return json.dumps(cleaned).encode("ascii"), private
+
+
+def without_text(raw: bytes) -> bytes:
+    """What an event of a private turn is when it has to wait: its ids, so that it can be counted and told apart."""
+    import json
+
+    try:
+        document = json.loads(raw)
+    except (ValueError, RecursionError):
+        document = None
+    kept = {name: document[name] for name in IDS if name in document} if isinstance(document, dict) else {}
+    return json.dumps({**kept, "private": True}).encode("ascii")
 
 
 def fit(raw: bytes) -> tuple[bytes, bool]:
@@ -81,8 +94,8 @@ def _cut(value: object, chars: int, items: int) -> object:
     return value
 
 
-def _parsed_cwd(raw: bytes) -> str | None:
-    if b'cwd"' not in raw:
+def _parsed(raw: bytes, name: str) -> str | None:
+    if f'{name}"'.encode() not in raw:
         return None
     import json
 
@@ -90,7 +103,7 @@ def _parsed_cwd(raw: bytes) -> str | None:
         document = json.loads(raw)
     except (ValueError, RecursionError):
         return None
-    value = document.get("cwd") if isinstance(document, dict) else None
+    value = document.get(name) if isinstance(document, dict) else None
     return value if isinstance(value, str) else None
 
 

@@ -8,6 +8,8 @@ NAME_FILE = ".gapless"  # TOML with `project = "name"`
 OFF_FILE = ".gapless-off"  # nothing is captured in its folder and below
 READ_MAX = 65_536
 
+_WSL_SHARES = ("\\\\wsl$\\", "\\\\wsl.localhost\\")
+
 
 class Project:
     """`key` tells projects apart: `host/path` of the origin, else the shared git folder's path, else the folder's.
@@ -28,7 +30,8 @@ def identify(cwd: str) -> Project | None:
 
     None when it isn't absolute or does not exist here. Raises ValueError for what can't be a path.
     """
-    folder = os.path.realpath(cwd)
+    cwd = local(cwd)
+    folder = _as_on_disk(os.path.realpath(cwd))
     if not (os.path.isabs(cwd) and os.path.isdir(folder)):
         return None
     for root in _upwards(folder):
@@ -40,8 +43,32 @@ def identify(cwd: str) -> Project | None:
     return Project(name=_given_name(root) or os.path.basename(root) or root, key=root, root=root)
 
 
+def local(path: str) -> str:
+    r"""A path of Windows as this machine may have it: `/mnt/c/app` for `C:\app\`, `/home` for `\\wsl$\Debian\home`.
+
+    Any other path as it is.
+    """
+    if os.name != "posix":
+        return path
+    parts = path.replace("\\", "/").rstrip("/").split("/")
+    if len(parts[0]) == 2 and parts[0][1] == ":" and parts[0][0].isalpha():  # noqa: PLR2004  a drive
+        return "/".join(["/mnt", parts[0][0].lower(), *parts[1:]])
+    if path.startswith(_WSL_SHARES):
+        return "/" + "/".join(parts[4:])
+    return path
+
+
+def parent(root: str) -> Project | None:
+    """The project of the repository that has this working tree as a submodule; None for any other folder."""
+    git = _git_folder(root).replace(os.sep, "/")
+    if "/modules/" not in git[git.rfind("/.git/") :] or os.path.isdir(os.path.join(root, ".git")):
+        return None
+    return identify(os.path.dirname(root))
+
+
 def is_excluded(cwd: str, patterns: list[str]) -> bool:
     """Whether a `.gapless-off` file or one of the globs covers the folder or one above it."""
+    cwd = local(cwd)
     folders = dict.fromkeys([*_upwards(os.path.normpath(cwd)), *_upwards(os.path.realpath(cwd))]) if cwd else {}
     if any(os.path.lexists(os.path.join(folder, OFF_FILE)) for folder in folders):
         return True
@@ -54,6 +81,23 @@ def _matches(folder: str, pattern: str) -> bool:
 
     whole_tree = pattern.removesuffix("/**").rstrip("/")
     return fnmatch.fnmatchcase(folder, whole_tree or "/")
+
+
+def _as_on_disk(folder: str) -> str:
+    """With each name as its folder lists it: where case does not matter, people and clients write it as they like."""
+    if not os.path.exists(folder.swapcase()):
+        return folder
+    head, name = os.path.split(folder)
+    if not name:
+        return folder
+    head = _as_on_disk(head)
+    try:
+        names = os.listdir(head)
+    except OSError:
+        return folder
+    if name not in names:
+        name = next((listed for listed in names if listed.casefold() == name.casefold()), name)
+    return os.path.join(head, name)
 
 
 def _upwards(folder: str) -> list[str]:
@@ -79,7 +123,7 @@ def _repository(root: str, git: str) -> Project:
     common = _common_folder(git)
     origin = _normalised(_origin(_read(os.path.join(common, "config"))), os.path.dirname(common))
     name = _given_name(root) or (os.path.basename(origin) if origin else _main_name(common))
-    return Project(name=name or root, key=origin or common, root=root)
+    return Project(name=name or root, key=_without_case(origin) or common, root=root)
 
 
 def _common_folder(git: str) -> str:
@@ -139,6 +183,11 @@ def _normalised(url: str, base: str) -> str:
         host = name
     path = _without_suffix(path.strip("/"))
     return f"{host}/{path}" if host and path else ""
+
+
+def _without_case(origin: str) -> str:
+    """Hosts take a repository's name in any case; a path on this machine is another with another case."""
+    return origin if origin.startswith("/") else origin.lower()
 
 
 def _without_suffix(path: str) -> str:

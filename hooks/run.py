@@ -13,21 +13,33 @@ AVOID_S = 30  # after a hung service the next hooks spool at once for this long
 EVENT_S = 0.3  # from connecting to the answer
 CONTEXT_S = 1.5  # the same where the answer carries context
 SECONDS_PER_BYTE = 0.1 / 1_000_000  # large payloads take longer to judge and store
+CLAUDE_CODE = "claude-code"
+ANSWERED_WITH_CONTEXT = ("SessionStart", "UserPromptSubmit", "PreToolUse")
+NEVER_STORED = "PreToolUse"  # asked about, so nothing waits for a service that is away
 
 
 def main(argv: list[str]) -> None:
-    """Run one hook: the payload on stdin, at most one JSON object on stdout. Raises only on bugs of ours."""
+    """Run one hook: the payload on stdin, at most one JSON object on stdout. Raises only on bugs of ours.
+
+    `argv`: `--client NAME` says who sends it, `--home FOLDER` which data folder is meant, `--start-service` that the
+    first hook of a session starts the service if it does not run.
+    """
     captured_ms = time.time_ns() // 1_000_000
     _ignore_terminal_signals()
     raw, whole = stdin.read(0)
-    headers = envelope.stamp(client=_client(argv), captured_ms=captured_ms)
+    client = _option(argv, "--client") or CLAUDE_CODE
+    if client != CLAUDE_CODE:
+        from hooks import clients
+
+        raw = clients.in_our_words(client, raw)
+    headers = envelope.stamp(client=client, captured_ms=captured_ms)
     if not _add_project(headers, raw):
         return
     body, private = payload.without_private(raw)
     if private:
         headers[envelope.PRIVATE] = "1"
     body, fits = payload.fit(body)
-    home = _home()
+    home = data_folder(_option(argv, "--home"))
     if not home:
         _complain("event lost: no home folder is known; set HOME or GAPLESS_HOME")
     elif not raw.strip():
@@ -35,28 +47,42 @@ def main(argv: list[str]) -> None:
     elif not (whole and fits):
         _set_aside(home, Envelope(headers, body), reason="too large or cut off")
     else:
-        _deliver(home, Envelope(headers, body))
+        _deliver(home, Envelope(headers, body), client=client, may_start="--start-service" in argv)
 
 
-def _deliver(home: str, event: Envelope) -> None:
+def data_folder(named: str = "") -> str:
+    """The data folder, absolute; empty where there is no home folder to put it in."""
+    home = os.path.expanduser(named or os.environ.get("GAPLESS_HOME") or os.path.join("~", ".gapless"))
+    if home.startswith("~"):  # unknown; it would become a folder of that name inside the user's repository
+        return ""
+    return os.path.abspath(home)
+
+
+def _deliver(home: str, event: Envelope, *, client: str, may_start: bool) -> None:
+    name = payload.text_at(event.body, "hook_event_name")
+    if name == "UserPromptSubmit":
+        _note_prompt(home, event)
     try:
-        status, answer = _send(home, event)
-    except transport.Away:
-        _spool(home, event)
+        status, answer = _send(home, event, wants_context=name in ANSWERED_WITH_CONTEXT)
+    except transport.Away as away:
+        if name != NEVER_STORED:
+            _spool(home, event)
+        if may_start and name == "SessionStart" and not isinstance(away, transport.Stuck):
+            _start_service(home, client)
         return
     if status in transport.REFUSALS:
         _set_aside(home, event, reason=str(status))
-    else:
-        _print_context(answer)
+    elif b'"hookSpecificOutput"' in answer:
+        from hooks import answers
+
+        answers.print_context(client, answer)
 
 
-def _send(home: str, event: Envelope) -> tuple[int, bytes]:
+def _send(home: str, event: Envelope, *, wants_context: bool) -> tuple[int, bytes]:
     """Status (2xx or a refusal) and body of the service's answer. Raises `transport.Away` when it took nothing."""
-    run = os.path.join(home, "run")
-    marker = os.path.join(run, "avoid")
+    marker = os.path.join(home, "run", "avoid")
     if _is_fresh(marker):
-        raise transport.Away("the service was stuck a moment ago")
-    wants_context = payload.peek(event.body, b"hook_event_name") == b"SessionStart"
+        raise transport.Stuck("the service was stuck a moment ago")
     within_s = (CONTEXT_S if wants_context else EVENT_S) + len(event.body) * SECONDS_PER_BYTE
     try:
         return transport.post(home, event, within_s=within_s)
@@ -65,9 +91,19 @@ def _send(home: str, event: Envelope) -> tuple[int, bytes]:
         raise
 
 
+def _start_service(home: str, client: str) -> None:
+    from hooks import answers, starting
+
+    try:
+        if not starting.start_service(home):
+            answers.print_notice(client, starting.how_to_install(home))
+    except OSError as error:
+        _complain(f"the service could not be started: {error}. `gapless up` starts it")
+
+
 def _add_project(headers: dict[str, str], raw: bytes) -> bool:
     """Add the headers that name the project. False when its folder is excluded: then nothing may leave this process."""
-    cwd = payload.cwd(raw) or _own_cwd()
+    cwd = payload.text_at(raw, "cwd") or _own_cwd()
     patterns = os.environ.get("GAPLESS_EXCLUDE", "").split(",")
     try:
         if project.is_excluded(cwd, patterns):
@@ -86,13 +122,30 @@ def _add_project(headers: dict[str, str], raw: bytes) -> bool:
     return True
 
 
-def _spool(home: str, event: Envelope) -> None:
-    from hooks import spool
+def _note_prompt(home: str, event: Envelope) -> None:
+    from hooks import private_turns
 
+    session_id, prompt_id = _turn(event)
+    try:
+        private_turns.note_prompt(home, session_id, prompt_id, private=envelope.PRIVATE in event.headers)
+    except OSError:  # where nothing can be written, nothing is spooled either
+        return
+
+
+def _spool(home: str, event: Envelope) -> None:
+    from hooks import private_turns, spool
+
+    if envelope.PRIVATE not in event.headers and private_turns.covers(home, *_turn(event)):
+        event = Envelope({**event.headers, envelope.PRIVATE: "1"}, payload.without_text(event.body))
     try:
         spool.write(home, _redacted(event))
     except OSError as error:
         _complain(f"event lost: the service is away and {os.path.join(home, 'spool')} cannot be written: {error}")
+
+
+def _turn(event: Envelope) -> tuple[str, str]:
+    """Ids of the session and the prompt; empty where the event has none."""
+    return payload.text_at(event.body, "session_id") or "", payload.text_at(event.body, "prompt_id") or ""
 
 
 def _set_aside(home: str, event: Envelope, *, reason: str) -> None:
@@ -113,40 +166,13 @@ def _redacted(event: Envelope) -> Envelope:
     return Envelope(event.headers, secrets.redact_json_bytes(event.body))
 
 
-def _print_context(answer: bytes) -> None:
-    """Pass on the context in the service's answer, and no other field: a hook of ours never decides for its host."""
-    if b'"hookSpecificOutput"' not in answer:
-        return
-    import json
-
-    try:
-        output = json.loads(answer)["hookSpecificOutput"]
-        context = {name: output[name] for name in ("hookEventName", "additionalContext")}
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return
-    left = json.dumps({"hookSpecificOutput": context}).encode()
-    try:
-        while left:
-            left = left[os.write(1, left) :]
-    except OSError:  # the host stopped listening; the event itself is stored
-        return
-
-
-def _client(argv: list[str]) -> str:
+def _option(argv: list[str], name: str) -> str:
     for position, argument in enumerate(argv):
-        if argument == "--client" and position + 1 < len(argv):
+        if argument == name and position + 1 < len(argv):
             return argv[position + 1]
-        if argument.startswith("--client="):
+        if argument.startswith(name + "="):
             return argument.partition("=")[2]
-    return "claude-code"
-
-
-def _home() -> str:
-    """The data folder, absolute; empty where there is no home folder to put it in."""
-    home = os.path.expanduser(os.environ.get("GAPLESS_HOME") or os.path.join("~", ".gapless"))
-    if home.startswith("~"):  # unknown; it would become a folder of that name inside the user's repository
-        return ""
-    return os.path.abspath(home)
+    return ""
 
 
 def _own_cwd() -> str:

@@ -30,7 +30,7 @@ def post(home: str, event: envelope.Envelope, *, within_s: float) -> tuple[int, 
     """
     until = time.monotonic() + within_s
     try:
-        connection, host, token = _reach(home, until)
+        connection, host, token = reach(home, until)
         try:
             status, answer = _exchange(connection, _request(event, host, token), until)
         finally:
@@ -46,8 +46,11 @@ def post(home: str, event: envelope.Envelope, *, within_s: float) -> tuple[int, 
     return status, answer
 
 
-def _reach(home: str, until: float) -> tuple[_socket.socket, str, str]:
-    """A connection, its Host and the token it needs. The socket needs none: its folder lets only its owner in."""
+def reach(home: str, until: float) -> tuple[_socket.socket, str, str]:
+    """A connection, its Host and the token it needs. The socket needs none: its folder lets only its owner in.
+
+    Raises `Away`, OSError.
+    """
     run = os.path.join(home, "run")
     path = os.path.join(run, "gapless.sock")
     if hasattr(_socket, "AF_UNIX") and os.path.exists(path):

@@ -38,8 +38,9 @@ def run_hook(
     hold_open: bool = False,
     full_disk: bool = False,
     python: str = PYTHON,
+    script: Path = HOOK,
 ) -> Run:
-    command = [python, "-I", "-S", str(HOOK), *args]
+    command = [python, "-I", "-S", str(script), *args]
     if full_disk:
         command = ["/bin/sh", "-c", 'ulimit -f 0; exec "$@"', "sh", *command]
     environment = {"PATH": os.defpath, "HOME": str(home.parent), "GAPLESS_HOME": str(home), **(env or {})}

@@ -1,11 +1,13 @@
 """Nothing private leaves the process, neither to the service nor to a file."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from hooks import spool
+from hooks.envelope import Envelope
 from tests.hooks.hook_process import accept, event, judge, run_hook, unix_service
 
 SECRET = b"my own affair"
@@ -71,3 +73,66 @@ def test_secrets_are_redacted_only_on_their_way_to_a_file(home: Path) -> None:
     stored = spool.read(path).body
     assert token.encode() not in stored
     assert json.loads(stored)["tool_input"] == {"command": "make test"}
+
+
+def prompt(text: str, prompt_id: str | None) -> bytes:
+    return event(hook_event_name="UserPromptSubmit", prompt=text, **({"prompt_id": prompt_id} if prompt_id else {}))
+
+
+def last_spooled(home: Path) -> Envelope:
+    return spool.read(spool.pending(str(home))[-1])
+
+
+@pytest.mark.parametrize("with_ids", [True, False])
+def test_what_follows_a_private_prompt_waits_without_its_text(home: Path, *, with_ids: bool) -> None:
+    ids = {"prompt_id": "p1"} if with_ids else {}
+    run_hook(home, prompt("<private>about it</private>", ids.get("prompt_id")))
+    texts = {
+        "tool_input": {"command": "cat affair.txt"},
+        "tool_response": {"stdout": "my own affair"},
+        "error": "my own affair",
+        "last_assistant_message": "my own affair",
+    }
+    for name in ("PostToolUse", "PostToolUseFailure", "SubagentStop", "Stop", "PreCompact"):
+        run_hook(home, event(hook_event_name=name, **texts, **ids))
+        waiting = last_spooled(home)
+        assert waiting.headers["X-Gapless-Private"] == "1"
+        assert json.loads(waiting.body)["hook_event_name"] == name
+        assert json.loads(waiting.body)["private"] is True
+    everything = b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
+    assert b"affair" not in everything
+
+
+@pytest.mark.parametrize("with_ids", [True, False])
+def test_the_next_prompt_ends_a_private_turn_for_what_is_not_of_it(home: Path, *, with_ids: bool) -> None:
+    def of(prompt_id: str) -> dict[str, str]:
+        return {"prompt_id": prompt_id} if with_ids else {}
+
+    run_hook(home, prompt("<private>about it</private>", of("p1").get("prompt_id")))
+    run_hook(home, prompt("now build", of("p2").get("prompt_id")))
+    run_hook(home, event(**of("p2")))
+    assert last_spooled(home).body == event(**of("p2"))
+    run_hook(home, event(session_id="another", **of("p2")))
+    assert "X-Gapless-Private" not in last_spooled(home).headers
+    if with_ids:  # it was late
+        run_hook(home, event(**of("p1")))
+        assert last_spooled(home).headers["X-Gapless-Private"] == "1"
+
+
+def test_a_prompt_that_the_service_took_is_remembered_as_private_when_it_goes_away(home: Path) -> None:
+    with unix_service(home, accept):
+        run_hook(home, prompt("<private>about it</private>", "p1"))
+    run_hook(home, event(prompt_id="p1"))
+    assert last_spooled(home).headers["X-Gapless-Private"] == "1"
+    marks = home / "run" / "private"
+    assert marks.stat().st_mode & 0o077 == 0
+    assert [path.read_text() for path in marks.iterdir()] == ["p1\n"]
+
+
+def test_marks_of_old_sessions_go(home: Path) -> None:
+    run_hook(home, prompt("<private>about it</private>", "p1"))
+    [old] = (home / "run" / "private").iterdir()
+    os.utime(old, (0, 0))
+    run_hook(home, event(hook_event_name="UserPromptSubmit", session_id="../..", prompt="<private>x</private>"))
+    [new] = (home / "run" / "private").iterdir()
+    assert new != old

@@ -122,7 +122,8 @@ def test_a_folder_that_is_not_here_has_no_project(tmp_path: Path) -> None:
         ("https://host/a/b.git", "host/a/b"),
         ("https://HOST:443/a/b.git/", "host/a/b"),
         ("https://user:to@ken@host/a/b", "host/a/b"),
-        ("https://token@host/A/b", "host/A/b"),
+        ("https://token@host/A/b", "host/a/b"),
+        ("git@Host:A/b", "host/a/b"),
         ("http://host:3000/a/b", "host:3000/a/b"),
         ("git://host/a/b.git", "host/a/b"),
         ("git+ssh://git@host/a/b.git", "host/a/b"),
@@ -229,3 +230,40 @@ def test_a_marker_excludes_its_folder_however_one_comes_there(tmp_path: Path) ->
     for cwd in ("secret", "secret/a", "secret/gone/already", "link"):
         assert project.is_excluded(str(tmp_path / cwd), [])
     assert not project.is_excluded(str(tmp_path), [])
+
+
+@pytest.mark.parametrize(
+    ("path", "here"),
+    [
+        ("C:\\Users\\X\\proj", "/mnt/c/Users/X/proj"),
+        ("c:/Users/X/proj/", "/mnt/c/Users/X/proj"),
+        ("D:\\", "/mnt/d"),
+        ("\\\\wsl$\\Debian\\home\\dev\\app", "/home/dev/app"),
+        ("\\\\wsl.localhost\\Debian\\home\\dev\\app\\", "/home/dev/app"),
+        ("\\\\server\\share\\app", "\\\\server\\share\\app"),
+        ("/mnt/c/Users/X/proj", "/mnt/c/Users/X/proj"),
+        ("/home/dev/odd\\name", "/home/dev/odd\\name"),
+        ("cd:\\x", "cd:\\x"),
+        ("", ""),
+    ],
+)
+def test_a_windows_path_is_the_one_that_this_machine_has(path: str, here: str) -> None:
+    assert project.local(path) == here
+
+
+def test_the_share_of_a_repository_here_is_that_repository(tmp_path: Path) -> None:
+    app = make_repository(tmp_path / "app")
+    share = f"\\\\wsl$\\Debian{str(app).replace('/', chr(92))}"
+    found = project.identify(share)
+    assert found is not None
+    assert found.key == identify(app).key
+    (app / ".gapless-off").touch()
+    assert project.is_excluded(share, [])
+
+
+def test_folders_whose_names_differ_in_case_are_two_where_the_disk_says_so(tmp_path: Path) -> None:
+    names = ("App", "aPP")
+    for name in names:
+        (tmp_path / name).mkdir(exist_ok=True)
+    on_disk = {path.name for path in tmp_path.iterdir()}
+    assert {identify(tmp_path / name).name for name in names} == on_disk
