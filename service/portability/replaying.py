@@ -1,0 +1,84 @@
+"""Recorded sessions through the same door as live ones: turn by turn, and nothing that was captured already."""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+import orjson
+
+from service.core import Core, Incoming
+from service.database import Reader
+from service.intake import PROMPT_LIMIT, Envelope, Receipt
+from service.portability.transcripts.recording import Recorded, Transcript
+from service.shaping import clean_text, shape
+
+SAME_EVENT_MS = 60_000
+"""A client's own record and its hook's clock differ by less; the same words so close, captured, are the same event."""
+KNOWN_SESSION = "SELECT 1 FROM sessions WHERE session_id = :session_id"
+KNOWN_END = "SELECT 1 FROM sessions WHERE session_id = :session_id AND ended_at_epoch BETWEEN :since AND :until"
+CAPTURED_PROMPT = """
+SELECT 1 FROM user_prompts
+WHERE session_id = :session_id AND text = :text AND created_at_epoch BETWEEN :since AND :until
+  AND event_key NOT LIKE :ours LIMIT 1
+"""
+CAPTURED_STOPS = """
+SELECT payload FROM pending_messages LEFT JOIN message_payloads ON message_id = id
+WHERE state IN ('pending', 'processing', 'done', 'skipped', 'failed') AND session_id = :session_id
+  AND hook_event = :event AND captured_at_epoch BETWEEN :since AND :until AND event_key NOT LIKE :ours
+"""
+WITHOUT_IDS = ("Stop", "SubagentStop", "PreCompact")
+"""Events that a recording cannot name as the hook did: they are known by session, words and time."""
+
+
+async def replay(core: Core, transcript: Transcript, *, project: str | None) -> list[str]:
+    """Hand a session over, each turn in a commit of its own: half a turn would be compressed as a whole one.
+
+    What became of each event, in no order: queued, recorded, duplicate, skipped, error.
+    """
+    statuses: list[str] = []
+    for turn in _turns(transcript.events):
+        async with core.database.reader() as reader:
+            fresh = [event for event in turn if not await _was_captured(reader, transcript, event)]
+        statuses += ["duplicate"] * (len(turn) - len(fresh))
+        receipts = await core.ingest_many([_incoming(transcript, event, project) for event in fresh])
+        statuses += [receipt.status if isinstance(receipt, Receipt) else "error" for receipt in receipts]
+    return statuses
+
+
+def _turns(events: Sequence[Recorded]) -> Iterator[list[Recorded]]:
+    number = 0
+
+    def turn(event: Recorded) -> int:
+        nonlocal number
+        number += bool(event.payload["hook_event_name"] == "UserPromptSubmit")
+        return number
+
+    for _, some in groupby(events, key=turn):
+        yield list(some)
+
+
+def _incoming(transcript: Transcript, event: Recorded, project: str | None) -> Incoming:
+    envelope = Envelope(platform=transcript.platform, captured_at=event.at, delivery=event.delivery, project=project)
+    return Incoming(payload=event.payload, size=len(orjson.dumps(event.payload, default=str)), envelope=envelope)
+
+
+async def _was_captured(reader: Reader, transcript: Transcript, event: Recorded) -> bool:
+    """Tool events say so by their key; others are matched by session, words and time. A session that is known is not
+    opened again. What an import brought has a key of its own."""
+    name = event.payload["hook_event_name"]
+    params = {
+        "session_id": clean_text(transcript.session_id),
+        "event": name,
+        "since": event.at - SAME_EVENT_MS,
+        "until": event.at + SAME_EVENT_MS,
+        "ours": f"%/delivery-{name}-%",
+    }
+    if name in ("SessionStart", "SessionEnd"):
+        return await reader.value(KNOWN_SESSION if name == "SessionStart" else KNOWN_END, params) is not None
+    if name == "UserPromptSubmit":
+        text = clean_text(str(shape(event.payload).payload.get("prompt", "")))[:PROMPT_LIMIT]
+        return await reader.value(CAPTURED_PROMPT, params | {"text": text}) is not None
+    if name not in WITHOUT_IDS:
+        return False
+    said = shape(event.payload).payload.get("last_assistant_message")
+    payloads = [row["payload"] for row in await reader.all(CAPTURED_STOPS, params)]
+    return any(payload is None or orjson.loads(payload).get("last_assistant_message") == said for payload in payloads)
