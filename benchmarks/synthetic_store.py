@@ -1,168 +1,175 @@
-"""A database of any size with text that behaves like a real memory's: Zipf vocabulary, bursts by session and project.
+"""A database of any size with text that behaves like a real memory's, and needles in it.
 
-What makes search slow or wrong at scale is kept: a few words stand in a third of all rows, a session repeats its own
-topic, identifiers and paths are rare and exact, one project holds 22 % of the rows and 499 share the rest.
+One project holds 22 % of the rows, 499 share the rest, from 1.1 % down to 0.05 %. A session has 25 observations, five
+prompts and three summaries and repeats its own topic.
 """
 
 import random
 import sqlite3
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import accumulate, islice
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from benchmarks.synthetic_text import Language, Needle, Speaker, Topic, needles
 from migrations import runner
 from service import fulltext
 from service.database import open_writable
 
-COMMON = """
-add the a to of in for test file error when commit session is and on with not code run from that function use fix by
-as be this data branch git hook command it are check if new return path value now config was state build change string
-list type call read write update user log fail instead set key start end line output already only into each because
-first should has without after all before same name then message default status empty make case time missing
-""".split()  # noqa: SIM905 - a list this long is read as a text
-ONSETS = [
-    *"bcdfghjklmnprstvw",
-    "br",
-    "cl",
-    "cr",
-    "dr",
-    "fl",
-    "gr",
-    "pl",
-    "pr",
-    "sc",
-    "sh",
-    "sl",
-    "sp",
-    "st",
-    "th",
-    "tr",
-]
-VOWELS = [*"aeiou", "ai", "ea", "ee", "ia", "io", "oo", "ou"]
-CODAS = ["", "", "", "b", "ck", "d", "ft", "g", "l", "ll", "m", "n", "nd", "nt", "p", "r", "rd", "s", "st", "t", "x"]
 TYPES = ("change", "discovery", "bugfix", "feature", "refactor", "decision")
-VOCABULARY = 50_000
-PROJECTS, LARGEST_SHARE = 500, 0.22
-ROWS_PER_SESSION = 25
-TOPIC_WORDS, TOPIC_SHARE = 24, 0.4
+PROJECTS, LARGEST_SHARE, FLATTENING = 500, 0.22, 20
+OBSERVATIONS, PROMPTS, SUMMARIES = 25, 5, 3
+"""Of a session."""
+SESSION_WORDS = OBSERVATIONS * 140 + PROMPTS * 60 + SUMMARIES * 80
+"""More than its records take."""
+SESSIONS_AT_ONCE = 40
+NEEDLES, TITLE_WORDS = 200, 8
 START_EPOCH, SPAN_MS = 1_700_000_000_000, 2 * 365 * 86_400_000
 
-INSERT = """
-INSERT INTO observations (session_id, project, type, title, subtitle, narrative, facts, concepts, files_read,
-    files_modified, search_extra, content_hash, created_at_epoch, stored_at_epoch)
-VALUES (:session_id, :project, :type, :title, :subtitle, :narrative, :facts, :concepts, :files_read, :files_modified,
-    :search_extra, :hash, :at, :at)
+OBSERVATION = """
+INSERT INTO observations (id, session_id, project, type, title, subtitle, narrative, facts, concepts, files_read,
+    files_modified, search_extra, discovery_tokens, content_hash, created_at_epoch, stored_at_epoch)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 400, ?, ?, ?)
+"""
+PROMPT = """
+INSERT INTO user_prompts (event_key, session_id, project, prompt_number, text, created_at_epoch)
+VALUES (?, ?, ?, ?, ?, ?)
+"""
+SUMMARY = """
+INSERT INTO session_summaries (session_id, project, request, learned, completed, next_steps, created_at_epoch,
+    stored_at_epoch) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+SESSION = """
+INSERT INTO sessions (session_id, project, platform, status, prompt_count, started_at_epoch, last_event_at_epoch,
+    last_seen_epoch, ended_at_epoch) VALUES (?, ?, 'claude-code', 'closed', ?, ?, ?, ?, ?)
+"""
+PARENTS = """
+INSERT INTO projects (name, created_at_epoch) SELECT project, min(started_at_epoch) FROM sessions GROUP BY project
+"""
+CHANGES = "INSERT INTO changes (doc_type, record_id) SELECT '{doc_type}', id FROM {table} ORDER BY id"
+TABLES = {"observations": "observation", "session_summaries": "session_summary", "user_prompts": "user_prompt"}
+ATTACHED = """
+SELECT type, name, sql FROM sqlite_master
+WHERE tbl_name IN (SELECT value FROM json_each(?)) AND type IN ('index', 'trigger') AND sql IS NOT NULL
 """
 
-
-class Language:
-    """Words by a Zipf law (exponent 1); the first ranks are common English and programming words."""
-
-    def __init__(self, rng: random.Random) -> None:
-        self.rng = rng
-        made = dict.fromkeys(COMMON)
-        while len(made) < VOCABULARY:
-            made["".join(self._syllable() for _ in range(rng.choice((1, 2, 2, 3, 3))))] = None
-        self.words = list(made)
-        self.weights = list(accumulate(1 / (rank + 3) for rank in range(VOCABULARY)))
-
-    def _syllable(self) -> str:
-        return "".join(map(self.rng.choice, (ONSETS, VOWELS, CODAS)))
-
-    def draw(self, count: int) -> list[str]:
-        return self.rng.choices(self.words, cum_weights=self.weights, k=count)
-
-    def rare(self, count: int) -> list[str]:
-        return self.rng.choices(self.words[200:], k=count)
+Row = tuple[Any, ...]
 
 
-@dataclass
-class Topic:
-    """What a session is about."""
+@dataclass(slots=True, kw_only=True)
+class Rows:
+    """Of some sessions, by their statements."""
 
-    project: str
-    words: list[str]
-    identifiers: list[str]
-    paths: list[str]
+    sessions: list[Row] = field(default_factory=list)
+    observations: list[Row] = field(default_factory=list)
+    prompts: list[Row] = field(default_factory=list)
+    summaries: list[Row] = field(default_factory=list)
 
-
-def rows(count: int, *, seed: int = 1) -> Iterator[dict[str, Any]]:
-    """Observations in the order of their time, as parameters of INSERT."""
-    rng = random.Random(seed)
-    language = Language(rng)
-    topic = _topic(language, rng)
-    for number in range(count):
-        if number % ROWS_PER_SESSION == 0:
-            topic = _topic(language, rng)
-        yield _row(number, count, topic, language, rng)
-
-
-def _topic(language: Language, rng: random.Random) -> Topic:
-    project = "p0" if rng.random() < LARGEST_SHARE else f"p{rng.randrange(1, PROJECTS)}"
-    identifiers = ["".join(word.capitalize() for word in language.rare(rng.choice((2, 3)))) for _ in range(6)]
-    paths = [f"src/{'/'.join(language.rare(2))}.go" for _ in range(4)]
-    return Topic(project, language.draw(TOPIC_WORDS // 2) + language.rare(TOPIC_WORDS // 2), identifiers, paths)
-
-
-def _text(length: int, topic: Topic, language: Language, rng: random.Random) -> str:
-    words = language.draw(length)
-    for place in range(length):
-        if rng.random() < TOPIC_SHARE:
-            words[place] = rng.choice(topic.words)
-    if rng.random() < 0.5:
-        words.insert(rng.randrange(length), rng.choice(topic.identifiers))
-    return " ".join(words)
-
-
-def _row(number: int, count: int, topic: Topic, language: Language, rng: random.Random) -> dict[str, Any]:
-    title, subtitle = _text(8, topic, language, rng), _text(10, topic, language, rng)
-    narrative = _text(rng.randrange(30, 90), topic, language, rng)
-    facts = [_text(8, topic, language, rng) for _ in range(rng.randrange(4))]
-    return {
-        "session_id": f"session-{number // ROWS_PER_SESSION}",
-        "project": topic.project,
-        "type": rng.choice(TYPES),
-        "title": title,
-        "subtitle": subtitle,
-        "narrative": narrative,
-        "facts": orjson.dumps(facts).decode(),
-        "concepts": orjson.dumps(rng.sample(topic.words, 2)).decode(),
-        "files_read": orjson.dumps([rng.choice(topic.paths)]).decode(),
-        "files_modified": orjson.dumps([rng.choice(topic.paths)]).decode(),
-        "search_extra": fulltext.shadow(title, subtitle, narrative, *facts),
-        "hash": f"{number:016x}",
-        "at": START_EPOCH + SPAN_MS * number // count,
-    }
+    def insert(self, connection: sqlite3.Connection) -> None:
+        connection.executemany(SESSION, self.sessions)
+        connection.executemany(OBSERVATION, self.observations)
+        connection.executemany(PROMPT, self.prompts)
+        connection.executemany(SUMMARY, self.summaries)
 
 
 def build(path: Path, count: int, *, seed: int = 1) -> None:
-    """Make the database at `path` with `count` observations and its text index."""
+    """Make the database at `path` with `count` observations and its text index. Indexes and triggers are made after the
+    rows, which takes minutes for a million."""
     connection = open_writable(path)
     runner.migrate(connection, now=START_EPOCH)
     connection.execute("PRAGMA foreign_keys = OFF")
-    made = rows(count, seed=seed)
+    connection.execute("PRAGMA synchronous = OFF")
+    connection.execute("PRAGMA cache_size = -200000")
+    attached = connection.execute(ATTACHED, [orjson.dumps(list(TABLES)).decode()]).fetchall()
     connection.execute("BEGIN")
-    while some := list(islice(made, 1_000)):
-        connection.executemany(INSERT, some)
-    _parents(connection)
+    for kind, name, _ in attached:
+        connection.execute(f"DROP {kind} {name}")
+    for some in sessions(count, seed=seed):
+        some.insert(connection)
+    connection.execute(PARENTS)
+    for table, doc_type in TABLES.items():
+        connection.execute(CHANGES.format(table=table, doc_type=doc_type))
+    for _, _, sql in attached:
+        connection.execute(sql)
     connection.execute("COMMIT")
     fulltext.ensure(connection, wanted=True)
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
 
 
-def _parents(connection: sqlite3.Connection) -> None:
-    """The projects and sessions that the rows name."""
-    connection.execute(
-        "INSERT INTO projects (name, created_at_epoch) "
-        "SELECT project, min(created_at_epoch) FROM observations GROUP BY project"
-    )
-    connection.execute(
-        "INSERT INTO sessions (session_id, project, platform, started_at_epoch, last_event_at_epoch, last_seen_epoch) "
-        "SELECT session_id, min(project), 'claude-code', min(created_at_epoch), max(created_at_epoch), "
-        "max(created_at_epoch) FROM observations WHERE session_id IS NOT NULL GROUP BY 1"
+def planted(count: int, *, seed: int = 1) -> dict[int, Needle]:
+    """The needles of a store of this size by the id of their observation."""
+    places = random.Random(seed)
+    found: dict[int, Needle] = {}
+    for needle in needles(Language(seed), min(NEEDLES, count // 2)):
+        row_id = 1 + int(needle.place * count)
+        while row_id in found:
+            row_id = places.randrange(1, count + 1)
+        found[row_id] = needle
+    return found
+
+
+def sessions(count: int, *, seed: int = 1) -> Iterator[Rows]:
+    """`count` observations with what belongs to them, in the order of their time, some sessions at once."""
+    language, hidden = Language(seed), planted(count, seed=seed)
+    names = [f"p{number}" for number in range(PROJECTS)]
+    weights = [1 / (number + FLATTENING) for number in range(1, PROJECTS)]
+    weights = [LARGEST_SHARE * sum(weights) / (1 - LARGEST_SHARE), *weights]
+    chosen = language.random.choices(names, cum_weights=list(accumulate(weights)), k=-(-count // OBSERVATIONS))
+    some = Rows()
+    for number, project in enumerate(chosen):
+        ids = range(number * OBSERVATIONS + 1, min((number + 1) * OBSERVATIONS, count) + 1)
+        at = [START_EPOCH + SPAN_MS * row_id // count for row_id in ids]
+        _session(some, language, f"session-{number}", project, list(zip(ids, at, strict=True)), hidden)
+        if len(some.sessions) == SESSIONS_AT_ONCE:
+            yield some
+            some = Rows()
+    yield some
+
+
+def _session(
+    some: Rows,
+    language: Language,
+    session_id: str,
+    project: str,
+    moments: Sequence[tuple[int, int]],
+    hidden: dict[int, Needle],
+) -> None:
+    topic = language.topic()
+    speaker = Speaker(language, topic, SESSION_WORDS)
+    first, last = moments[0][1], moments[-1][1]
+    some.sessions.append((session_id, project, PROMPTS, first, last, last, last))
+    for row_id, at in moments:
+        said = _observation(speaker, topic, language.random, hidden.get(row_id))
+        some.observations.append((row_id, session_id, project, *said, f"{row_id:016x}", at, at))
+    for number in range(1, PROMPTS + 1):
+        key, text = f"{session_id}-{number}", speaker.tell(language.random.randrange(8, 60))
+        some.prompts.append((key, session_id, project, number, text, first + (last - first) * number // PROMPTS))
+    for number in range(1, SUMMARIES + 1):
+        texts = (speaker.say(10), speaker.tell(30), speaker.tell(20), speaker.say(8))
+        at = first + (last - first) * number // SUMMARIES
+        some.summaries.append((session_id, project, *texts, at, at))
+
+
+def _observation(speaker: Speaker, topic: Topic, rng: random.Random, needle: Needle | None) -> Row:
+    """Type, title, subtitle, narrative, four lists and search_extra."""
+    paths = [orjson.dumps([rng.choice(topic.paths)]).decode() for _ in range(2)]
+    if needle is not None:
+        title = " ".join(needle.text.split()[:TITLE_WORDS]) + "…"
+        return (rng.choice(TYPES), title, "", needle.text, "[]", "[]", "[]", "[]", "")
+    identifier, extra = speaker.identifier()
+    narrative = speaker.tell(rng.randrange(30, 90))
+    facts = [speaker.say(8) for _ in range(rng.randrange(4))]
+    return (
+        rng.choice(TYPES),
+        f"{speaker.say(8)} {identifier}".rstrip(),
+        speaker.say(5),
+        f"{identifier} {narrative}".lstrip(),
+        orjson.dumps(facts).decode(),
+        orjson.dumps([speaker.say(1), speaker.say(1)]).decode(),
+        *paths,
+        extra,
     )

@@ -18,6 +18,11 @@ def iso(epoch_ms: int) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{epoch_ms % 1000:03d}Z"
 
 
+def local_minute(epoch_ms: int) -> str:
+    """In this machine's time zone, for people and agents, as `2026-11-30 14:05`."""
+    return datetime.fromtimestamp(epoch_ms / 1000, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
 def utc_day(epoch_ms: int) -> str:
     """The UTC date of a moment, as `2026-11-30`: the key of daily budgets."""
     return iso(epoch_ms)[:10]

@@ -12,7 +12,7 @@ from typing import Any
 from hooks import project as folders
 from hooks import spool
 from migrations import runner
-from service import fulltext, inspection, intake, providers, settings_file
+from service import fulltext, inspection, intake, providers, settings_file, watermarks
 from service.clock import now_ms
 from service.database import Database, Tx, open_writable, translated
 from service.due import FlushPolicy
@@ -21,6 +21,7 @@ from service.intake import Envelope, Event, House, Kind, Receipt, Skip
 from service.projects import ProjectRef
 from service.providers import Budget
 from service.settings import Configuration, Settings
+from service.vectors.client import ChildVectors
 
 TURN_SILENCE_MS = 60_000
 """The rules take a turn as ended when nothing came for so long (semantics: Batches)."""
@@ -42,16 +43,19 @@ class Incoming:
 
 @dataclass(kw_only=True)
 class Core:
-    """Open with `Core.open`, close with `await close()`."""
+    """Open with `Core.open`, close with `await close()`. `vectors` is None with CHROMA=off; their process starts when
+    it is first asked."""
 
     configuration: Configuration
     database: Database
     has_fulltext: bool
+    vectors: ChildVectors | None = None
     _folders: dict[str, tuple[float, ProjectRef | None]] = field(default_factory=dict)
 
     @classmethod
-    def open(cls, configuration: Configuration) -> "Core":
-        """Make the data folder, bring the database up to date, open it. Raises `SchemaError`, `StoreError`."""
+    def open(cls, configuration: Configuration, *, starts_vectors: bool = True) -> "Core":
+        """Make the data folder, bring the database up to date, open it. Without `starts_vectors` the vector process is
+        asked when another has started it. Raises `SchemaError`, `StoreError`."""
         home = configuration.home
         for folder in (home, *(home / name for name in OWN_FOLDERS)):
             folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
@@ -60,9 +64,13 @@ class Core:
             configuration.database, settings=configuration.settings, backups=home / "backups"
         )
         database = Database.open(configuration.database, repair_index=fulltext.repair)
-        return cls(configuration=configuration, database=database, has_fulltext=has_fulltext)
+        is_off = configuration.settings.chroma == "off"
+        vectors = None if is_off else ChildVectors(configuration, starts=starts_vectors)
+        return cls(configuration=configuration, database=database, has_fulltext=has_fulltext, vectors=vectors)
 
     async def close(self) -> None:
+        if self.vectors is not None:
+            await self.vectors.close()
         await self.database.close()
 
     async def take_up_settings(self) -> None:
@@ -112,8 +120,9 @@ class Core:
         async with self.database.reader() as reader:
             depth = await inspection.depth(reader, now=now)
             provider = await providers.report(reader, self.settings.provider, self.budget, now=now)
+            index = await watermarks.report(reader, now=now) if self.vectors else watermarks.NOT_IN_USE
         waiting, rejected = spooled(self.configuration.home)
-        return {**depth, **provider, "spool": waiting, "rejected": rejected, "index": {"lag": 0, "gaps": 0}}
+        return {**depth, **provider, "spool": waiting, "rejected": rejected, "index": index}
 
     def _spool(self) -> list[str]:
         return spool.pending(str(self.configuration.home))

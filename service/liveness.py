@@ -51,6 +51,25 @@ def worker_identity(run: Path) -> Iterator[str]:
     path.unlink(missing_ok=True)
 
 
+class Turn:
+    """A job that only one process of a data folder does at a time; another's turn comes when it ends."""
+
+    def __init__(self, path: Path) -> None:
+        self._lock = FileLock(path, mode=PRIVATE_FILE)
+
+    def is_mine(self) -> bool:
+        """Takes it when nobody has it."""
+        if not self._lock.is_locked:
+            try:
+                self._lock.acquire(timeout=0)
+            except Timeout:
+                return False
+        return True
+
+    def close(self) -> None:
+        self._lock.release()
+
+
 def live_workers(run: Path) -> int:
     """How many processes work on this data folder."""
     return sum(not _is_free(path) for path in (run / "workers").glob("*.lock"))

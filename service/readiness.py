@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from migrations import runner
-from service import inspection, providers
+from service import inspection, providers, watermarks
 from service.clock import now_ms
 from service.core import Core
 from service.errors import StoreError
@@ -29,11 +29,14 @@ async def check(core: Core, *, has_workers: bool) -> Readiness:
         async with core.database.reader(urgent=True) as reader:
             due = runner.missing({row["number"] for row in await reader.all(runner.APPLIED)})
             provider = await providers.report(reader, core.settings.provider, core.budget, now=now_ms())
+            index = await watermarks.report(reader, now=now_ms()) if core.vectors else watermarks.NOT_IN_USE
             stalled_ms = await inspection.stalled_ms(
                 reader, window_ms=round(core.settings.lease_s * 1000), now=now_ms()
             )
     except StoreError as error:
         return Readiness(reasons=[*reasons, f"the database cannot be read: {error}"], notes=notes)
+    if index["failing"] and index["failing"]["broken"]:
+        notes.append(f"the vector index is broken, search goes by words: {index['failing']['last_error']}")
     if due:
         reasons.append(f"migrations {due} are due: restart the service, it applies them")
     if provider["paused"]:

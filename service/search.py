@@ -2,23 +2,30 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 import orjson
 
-from service import projects
+from service import observations, projects
+from service.clock import now_ms
 from service.database import Reader
 from service.searching.conditions import Conditions, Within, conditions
+from service.searching.fusion import fused
+from service.searching.grouping import COMPARED_CHARS, Described, group
 from service.searching.kinds import SOURCES, Source
-from service.searching.matching import Matching
-from service.searching.ranking import HEAD, Candidate, Scored, by_date, by_relevance
-from service.searching.request import Order, SearchAnswer, SearchHit, SearchQuery
+from service.searching.matching import Found, Matching
+from service.searching.meaning import Meaning, nearest
+from service.searching.moments import moments
+from service.searching.ranking import HEAD, HEAD_OF_SMALL_PROJECT, Candidate, Scored, by_date, by_relevance, place
+from service.searching.request import Kind, Mode, Order, SearchAnswer, SearchHit, SearchQuery
 from service.searching.scanning import scan
+from service.searching.surroundings import FOLLOWING, MEANING_SHARES, beside, gains, meant
 from service.searching.syntax import outside_project, parse
 from service.searching.table import markdown as markdown  # noqa: PLC0414 - part of this module's face
-from service.searching.words import PART, Term, plain, terms
+from service.searching.words import PART, Term, names_only, plain, terms
+from service.vectors.protocol import Nearest, Neighbour
 
 DEADLINE_S = 2.0
 """Then a search answers with what it has found."""
@@ -27,6 +34,8 @@ DAMAGED = (
     "text_index: the full-text index cannot be read ({error}); looked through the rows, run `gapless doctor --fix`"
 )
 SMALL_PROJECT_ROWS = 5_000
+GROUPED = 50
+"""Hits, the best ones, among which near-duplicates are grouped."""
 TOO_SLOW = "deadline: stopped after {seconds:g} s; there may be more"
 
 HAS_INDEX = "SELECT count(*) FROM sqlite_master WHERE type = 'trigger' AND name = 'observations_fts_insert'"
@@ -41,7 +50,17 @@ ORDER BY r.created_at_epoch {direction}, r.id {direction} LIMIT :limit
 """
 COUNT = "SELECT count(*) FROM {table} r{where}"
 IN_INDEX = "r.id IN (SELECT rowid FROM {index} WHERE {index} MATCH :narrow)"
-LIGHT = "SELECT id, session_id, created_at_epoch FROM {table} WHERE id IN (SELECT value FROM json_each(:ids))"
+LIGHT = """
+SELECT r.id, r.session_id, r.created_at_epoch FROM {table} r WHERE r.id IN (SELECT value FROM json_each(:ids)){where}
+"""
+DESCRIBED = """
+SELECT id, project, created_at_epoch,
+    substr(iif(instr(narrative, rtrim(title, '…')) = 1, '', title || char(10)) -- the title of a text is its beginning
+        || subtitle || char(10) || narrative || char(10) || facts, 1, :chars) AS text,
+    length(title) + length(subtitle) + length(narrative) + length(facts) AS length,
+    files_read || files_modified AS files, text_hash IS NOT NULL AS stated
+FROM observations WHERE id IN (SELECT value FROM json_each(:ids))
+"""
 FULL = "SELECT * FROM {table} WHERE id IN (SELECT value FROM json_each(:ids))"
 
 
@@ -51,32 +70,56 @@ class _Scope:
 
     source: Source
     conditions: Conditions
-    scores: dict[int, float] = field(default_factory=dict)
-    whole: set[int] = field(default_factory=set)
+    found: Found = field(default_factory=Found)
 
 
-async def search(reader: Reader, query: SearchQuery, *, deadline_s: float = DEADLINE_S) -> SearchAnswer:
-    """Find records. No text raises: what is no syntax is words. A project that does not exist gives an empty answer.
+async def search(
+    reader: Reader, query: SearchQuery, *, vectors: Nearest | None = None, deadline_s: float = DEADLINE_S
+) -> SearchAnswer:
+    """Find records, by words and, with `vectors`, by meaning at the same time. No text raises: what is no syntax is
+    words. A project that does not exist gives an empty answer.
 
     Raises `StoreError` only when the tables themselves cannot be read.
     """
     text = plain(query.query).strip()
-    mode = "filter" if text in ("", "*") else "keyword"
     within = await _within(reader, query.project)
     if query.project is not None and within is None:
+        mode = Mode.FILTER if text in ("", "*") else Mode.KEYWORD
         return SearchAnswer(mode=mode, degraded=None, total=0, results=())
+    expired = await observations.expired_ids(reader, now=now_ms())
     scopes = [
         _Scope(source=SOURCES[kind], conditions=found)
         for kind in query.kinds
-        if (found := conditions(SOURCES[kind], query, within)) is not None
+        if (found := conditions(SOURCES[kind], query, within, expired)) is not None
     ]
     has_index = bool(await reader.value(HAS_INDEX))
-    if mode == "filter":
+    if text in ("", "*"):
         return await _listed(reader, query, scopes, has_index=has_index)
-    degraded = await _find(reader, query, text, scopes, has_index=has_index, deadline_s=deadline_s)
-    total = sum(len(scope.scores) for scope in scopes)
-    page = (await _ordered(reader, query, scopes))[query.offset : query.offset + query.limit]
-    return SearchAnswer(mode=mode, degraded=degraded, total=total, results=await _hits(reader, page))
+    is_syntax = parse(text, {}) is not None
+    asked = vectors if query.order is Order.RELEVANCE and scopes and not is_syntax else None
+    meaning, degraded = await asyncio.gather(  # not a TaskGroup, which would wrap a StoreError in a group
+        nearest(asked, text, [scope.source for scope in scopes], within),
+        _find(reader, query, text, scopes, has_index=has_index, deadline_s=deadline_s),
+    )
+    by_text = {scope.source.kind: scope.found.scores for scope in scopes}
+    by_words = sum(map(len, by_text.values()))
+    looked_up = by_words > 0 and names_only(text)
+    near = [] if looked_up else await _near(reader, scopes, meaning.neighbours)
+    ranked, similar = await _grouped(reader, await _ordered(reader, query, text, scopes, near))
+    hits = await _hits(reader, ranked[query.offset : query.offset + query.limit])
+    total = by_words + sum(candidate.id not in by_text[candidate.kind] for candidate in near)
+    return SearchAnswer(
+        mode=_mode(meaning, by_text=by_words > 0, by_meaning=bool(near)),
+        degraded="; ".join(filter(None, (degraded, meaning.missing))) or None,
+        total=total - sum(map(len, similar.values())),
+        results=tuple(_with_similar(hit, similar) for hit in hits),
+    )
+
+
+def _mode(meaning: Meaning, *, by_text: bool, by_meaning: bool) -> Mode:
+    if not meaning.asked:
+        return Mode.KEYWORD
+    return Mode.VECTOR if by_meaning and not by_text else Mode.HYBRID
 
 
 async def _within(reader: Reader, given: str | None) -> Within | None:
@@ -100,7 +143,7 @@ async def _listed(reader: Reader, query: SearchQuery, scopes: Sequence[_Scope], 
         rows = await reader.all(sql, params | {"limit": query.offset + query.limit})
         candidates += [_candidate(scope, **dict(row)) for row in rows]
     page = by_date(candidates, order)[query.offset : query.offset + query.limit]
-    return SearchAnswer(mode="filter", degraded=None, total=total, results=await _hits(reader, page))
+    return SearchAnswer(mode=Mode.FILTER, degraded=None, total=total, results=await _hits(reader, page))
 
 
 def _filtered(scope: _Scope, *, has_index: bool) -> tuple[str, dict[str, object]]:
@@ -143,8 +186,7 @@ async def _match(reader: Reader, query: SearchQuery, text: str, scopes: Sequence
             source=scope.source,
             conditions=scope.conditions,
             wanted=query.offset + query.limit,
-            scores=scope.scores,
-            whole=scope.whole,
+            found=scope.found,
         )
         syntax = parse(text, scope.source.columns)
         if syntax is None:
@@ -171,37 +213,101 @@ def _outside_project(term: Term) -> Term:
 async def _scan(reader: Reader, text: str, scopes: Sequence[_Scope]) -> None:
     words = terms(text)
     for scope in scopes:
-        scope.scores.clear()
-        await scan(reader, scope.source, scope.conditions, words, scope.scores)
+        scope.found.clear()
+        await scan(reader, scope.source, scope.conditions, words, scope.found.scores)
 
 
-async def _ordered(reader: Reader, query: SearchQuery, scopes: Sequence[_Scope]) -> list[Scored]:
+async def _ordered(
+    reader: Reader, query: SearchQuery, text: str, scopes: Sequence[_Scope], near: Sequence[Candidate]
+) -> list[Scored]:
     """What was found in its order: by date, or the heads by relevance and then, where a page reaches so far, the rest
     by text. Rows without a text score are no part of a head, so that more of them change nothing before them."""
     heads, rest = list[Candidate](), list[tuple[_Scope, int]]()
     for scope in scopes:
-        scores, whole = scope.scores, scope.whole
+        scores, whole = scope.found.scores, scope.found.whole
         ids = sorted(scores, key=lambda row_id: (row_id in whole, scores[row_id], row_id), reverse=True)
-        best = [row_id for row_id in ids[:HEAD] if scores[row_id] > 0] if query.order is Order.RELEVANCE else ids
-        rows = await reader.all(LIGHT.format(table=scope.source.table), {"ids": orjson.dumps(best).decode()})
-        heads += [_candidate(scope, **dict(row)) for row in rows]
+        head = HEAD_OF_SMALL_PROJECT if scope.conditions.in_small_project else HEAD
+        best = [row_id for row_id in ids[:head] if scores[row_id] > 0] if query.order is Order.RELEVANCE else ids
+        heads += await _candidates(reader, scope, best)
         rest += [(scope, row_id) for row_id in ids[len(best) :]]
     if query.order is not Order.RELEVANCE:
         return by_date(heads, query.order)
-    ranked = by_relevance(heads)
+    ranked = by_relevance(heads, moments(text), age_counts=query.age_counts)
+    if near:
+        ranked = fused(ranked, near)
     if rest and query.offset + query.limit > len(ranked):
+        placed = {candidate for _, candidate in ranked}
         lowest = ranked[-1][0] if ranked else 0.0
-        rest.sort(key=lambda found: (-found[0].scores[found[1]], found[0].source.kind, -found[1]))
-        ranked += [(min(scope.scores[row_id], lowest), _candidate(scope, id=row_id)) for scope, row_id in rest]
+        rest.sort(key=lambda found: (-found[0].found.scores[found[1]], found[0].source.kind, -found[1]))
+        more = [(min(scope.found.scores[row_id], lowest), _candidate(scope, id=row_id)) for scope, row_id in rest]
+        ranked += [scored for scored in more if scored[1] not in placed]
     return ranked
 
 
-def _candidate(scope: _Scope, *, id: int, session_id: str | None = None, created_at_epoch: int = 0) -> Candidate:  # noqa: A002
+async def _candidates(reader: Reader, scope: _Scope, ids: Sequence[int]) -> list[Candidate]:
+    """Rows by id, their text scores with what their neighbours in the session add."""
+    params = {"ids": orjson.dumps(ids).decode()}
+    gained: dict[int, float] = {}
+    if scope.source.kind is Kind.OBSERVATION and scope.found.words:
+        following = await reader.all(FOLLOWING, params)
+        gained = gains(scope.found.words, beside(map(tuple, following)))
+    rows = await reader.all(LIGHT.format(table=scope.source.table, where=""), params)
+    return [_candidate(scope, **dict(row), gained=gained.get(row["id"], 0.0)) for row in rows]
+
+
+async def _near(reader: Reader, scopes: Sequence[_Scope], neighbours: Sequence[Neighbour]) -> list[Candidate]:
+    """The neighbours that exist and pass the filters, best first."""
+    found: list[Scored] = []
+    for scope in scopes:
+        near = {one.record_id: one.similarity for one in neighbours if one.doc_type == scope.source.doc_type}
+        where = scope.conditions.where and f" AND {scope.conditions.where}"
+        params = {**scope.conditions.params, "ids": orjson.dumps(list(near)).decode()}
+        rows = await reader.all(LIGHT.format(table=scope.source.table, where=where), params)
+        near = {row["id"]: near[row["id"]] for row in rows}
+        if scope.source.kind is Kind.OBSERVATION:
+            following = await reader.all(FOLLOWING, {"ids": orjson.dumps(list(near)).decode()})
+            near = meant(near, beside(map(tuple, following), MEANING_SHARES))
+        found += [(near[row["id"]], _candidate(scope, **dict(row))) for row in rows]
+    return [candidate for _, candidate in sorted(found, key=place, reverse=True)]
+
+
+async def _grouped(reader: Reader, ranked: Sequence[Scored]) -> tuple[list[Scored], dict[int, tuple[int, ...]]]:
+    """The ranking with the newest of each group of near-duplicates in the place of its best, and the ids of the others
+    by the newest's. The same for every page, so that paging has no repeats."""
+    best = {c.id: c for _, c in ranked[:GROUPED] if c.kind is Kind.OBSERVATION}
+    rows = await reader.all(DESCRIBED, {"ids": orjson.dumps(list(best)).decode(), "chars": COMPARED_CHARS})
+    described = {row["id"]: Described(**dict(row)) for row in rows}
+    groups = [each for each in group([described[row_id] for row_id in best if row_id in described]) if each.others]
+    by_member = {member: each for each in groups for member in (each.leader, *each.others)}
+    placed, kept = set[int](), list[Scored]()
+    for score, candidate in ranked[:GROUPED]:
+        its = by_member.get(candidate.id) if candidate.kind is Kind.OBSERVATION else None
+        if its is None:
+            kept.append((score, candidate))
+        elif its.leader not in placed:
+            placed.add(its.leader)
+            kept.append((score, best[its.leader]))
+    return [*kept, *ranked[GROUPED:]], {each.leader: each.others for each in groups}
+
+
+def _with_similar(hit: SearchHit, similar: Mapping[int, tuple[int, ...]]) -> SearchHit:
+    others = similar.get(hit.id) if hit.kind is Kind.OBSERVATION else None
+    return replace(hit, similar=len(others), similar_ids=others) if others else hit
+
+
+def _candidate(
+    scope: _Scope,
+    *,
+    id: int,  # noqa: A002
+    session_id: str | None = None,
+    created_at_epoch: int = 0,
+    gained: float = 0.0,
+) -> Candidate:
     return Candidate(
         kind=scope.source.kind,
         id=id,
-        text_score=scope.scores.get(id, 0.0),
-        whole=id in scope.whole,
+        text_score=scope.found.scores.get(id, 0.0) + gained,
+        whole=id in scope.found.whole,
         session_id=session_id,
         created_at_epoch=created_at_epoch,
     )

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from service.errors import SettingsError
+from service.place import home_folder
 
 PREFIX = "GAPLESS_"
 SECRETS = ("anthropic_api_key",)
@@ -63,6 +64,15 @@ class Settings(BaseModel):
         30, description="raw events of finished messages are kept so long"
     )
     chroma: str = Field("embedded", description="vector index: embedded, off, or the URL of a Chroma server")
+    context_budget: int = Field(
+        9500, ge=0, le=9999, description="what a session is given at its start, in UTF-16 units; 0 = nothing"
+    )
+    context_observations: int = Field(50, ge=0, le=1000, description="… at most so many observations")
+    context_full_count: int = Field(5, ge=0, le=1000, description="… the newest so many of them in full")
+    context_full_field: Literal["narrative", "facts"] = Field("narrative", description="… by narrative or by facts")
+    context_session_count: int = Field(3, ge=0, le=100, description="… and the summaries of so many sessions")
+    semantic_inject: Literal["on", "off"] = Field("off", description="recall what fits each prompt")
+    file_inject: Literal["on", "off"] = Field("off", description="tell what is known of a file before it is read")
     exclude: str = Field("", description="comma-separated globs of folders that are never captured")
     skip_tools: str = Field(DEFAULT_SKIP_TOOLS, description="comma-separated tools whose events are noise")
     fts: Literal["on", "off"] = Field("on", description="off: search as on a SQLite without FTS5")
@@ -114,11 +124,6 @@ class Configuration:
         """Values by upper-case name, secrets as `***`."""
         values = self.settings.model_dump()
         return {name.upper(): ("***" if values[name] else "") if name in SECRETS else values[name] for name in values}
-
-
-def home_folder(environment: Mapping[str, str] | None = None) -> Path:
-    environment = os.environ if environment is None else environment  # noqa: TID251 - the one place
-    return Path(environment.get("GAPLESS_HOME") or "~/.gapless").expanduser().absolute()
 
 
 def load(

@@ -63,7 +63,7 @@ def test_the_readme_has_every_option_of_a_command(name: str) -> None:
 
 
 def test_every_command_that_prints_data_can_print_json() -> None:
-    acts = {"serve", "work", "demo", "queue pause", "queue resume"}
+    acts = {"serve", "work", "demo", "mcp", "queue pause", "queue resume", "export"}
     assert {name for name in commands() if "--json" not in options(name)} == acts
 
 

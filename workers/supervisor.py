@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 import structlog
@@ -13,7 +14,9 @@ from service.core import Core
 from service.errors import SettingsError
 from service.intake import CHARACTERS_PER_TOKEN
 from service.settings import Settings, stamp_of
+from service.vectors.protocol import Vectors
 from workers import loop
+from workers.backfill import Backfill
 from workers.compressors.protocol import Compressor
 from workers.consumer import Consumer
 from workers.drain import Drain
@@ -24,13 +27,13 @@ log = structlog.get_logger()
 RULES_BATCH = 200
 """Messages of one rules batch; the longest turns of real sessions have about so many."""
 GRACE_S = 10.0
-"""How long an orderly stop waits for compressions under way; then they are given back."""
+"""How long an orderly stop waits for compressions under way, which are given back then, and for the backfill."""
 LOOK_AT_SETTINGS_S = 1.0
 
 
 @dataclass(slots=True)
 class Workers:
-    """The workers of this process. `wake` shortens the consumers' poll, `stop` ends everything; `completed` counts the
+    """The workers of this process. `wake` shortens the polls, `stop` ends everything; `completed` counts the
     messages that came to an end here."""
 
     core: Core
@@ -43,13 +46,14 @@ class Workers:
     async def run(self) -> None:
         maintenance = Maintenance(core=self.core, wake_consumers=self.wake.set)
         drain = Drain(self.core)
-        with liveness.worker_identity(self.core.configuration.run) as worker:
+        run = self.core.configuration.run
+        with liveness.worker_identity(run) as worker, closing(liveness.Turn(run / "backfill.lock")) as turn:
             await maintenance.recover()
             await self.core.database.write(lambda tx: providers.restarted(tx, now=now_ms()))
             while not self.stop.is_set():
-                await self._generation(worker, drain, maintenance)
+                await self._generation(worker, drain, maintenance, turn)
 
-    async def _generation(self, worker: str, drain: Drain, maintenance: Maintenance) -> None:
+    async def _generation(self, worker: str, drain: Drain, maintenance: Maintenance, turn: liveness.Turn) -> None:
         """Work under the settings of now."""
         self._over.clear()
         settings = self.core.settings
@@ -64,6 +68,8 @@ class Workers:
             tasks.create_task(loop.run("settings", self._look_at_settings, stop=self._over))
             consumers = [self._consumer(compressor, terms, drain, fallback) for _ in range(settings.consumers)]
             working = [tasks.create_task(self._consume(consumer)) for consumer in consumers]
+            if self.core.vectors is not None:
+                working.append(tasks.create_task(self._backfill(self.core.vectors, turn)))
             tasks.create_task(self._end_generation())
             tasks.create_task(self._end_after_grace(working))
         await compressor.close()
@@ -74,6 +80,12 @@ class Workers:
 
     async def _consume(self, consumer: Consumer) -> None:
         await loop.run("consumer", consumer.tick, stop=self._over, wake=self.wake)
+
+    async def _backfill(self, vectors: Vectors, turn: liveness.Turn) -> None:
+        backfill = Backfill(
+            database=self.core.database, vectors=vectors, is_my_turn=turn.is_mine, stopping=self._over.is_set
+        )
+        await loop.run("backfill", backfill.tick, stop=self._over, wake=self.wake)
 
     async def _look_at_settings(self) -> float:
         """The file may be changed by hand, by a command or by the edge of another process."""
@@ -108,9 +120,13 @@ class Workers:
             window_ms=settings.dedupe_window_s * 1000,
             max_attempts=settings.max_attempts,
             held=drain.sessions_waiting,
-            completed=self.completed,
+            completed=self._completed,
             fallback=fallback,
         )
+
+    def _completed(self, messages: int) -> None:
+        self.wake.set()  # the backfill has work
+        self.completed(messages)
 
     def _terms(self, worker: str, provider: str) -> Terms:
         settings = self.core.settings

@@ -1,7 +1,6 @@
 """The command line: the composition root that starts the service, and a client of the core that needs no service."""
 
 import os
-import sqlite3
 import sys
 import warnings
 
@@ -20,6 +19,10 @@ def _run() -> int:
             from service.cli.serving import serve
 
             serve(flags={}, with_workers=True)
+        elif sys.argv[1:] == ["mcp"]:  # as clients start it: they wait for its first answer
+            from service.cli.mcp import mcp
+
+            mcp()
         else:
             from service.cli.app import app
 
@@ -38,32 +41,13 @@ def _run() -> int:
 
 def _explained(error: Exception) -> int:
     """Say on stderr what is wrong; the exit code."""
-    from service.cli.output import complain
-    from service.errors import GaplessError, InvalidInput
+    from service.cli.output import complain, in_words
+    from service.errors import InvalidInput
 
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
-    match error:
-        case GaplessError():
-            complain(error)
-        case sqlite3.Error():
-            from service.database import translated
-
-            complain(translated(error))
-        case OSError():
-            complain(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
-        case _:
-            complain(f"a bug in Gapless, please report it: {_described(error)}")
+    complain(in_words(error))
     return 2 if isinstance(error, InvalidInput) else 1
-
-
-def _described(error: Exception) -> str:
-    """With the place that raised it, which is what a report needs."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    place = f" ({trace.tb_frame.f_code.co_filename}:{trace.tb_lineno})" if trace else ""
-    return f"{type(error).__name__}: {error}{place}"
 
 
 def _say_warning(message: Warning | str, *_: object, **__: object) -> None:

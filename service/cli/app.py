@@ -4,7 +4,23 @@ from typing import Annotated
 
 import typer
 
-from service.cli import demo, doctor, processes, queue, reading, settings, status
+from service.cli import (
+    backups,
+    context,
+    demo,
+    doctor,
+    exporting,
+    importing,
+    install,
+    mcp,
+    memories,
+    processes,
+    queue,
+    reading,
+    settings,
+    status,
+    timeline,
+)
 from service.version import VERSION
 
 app = typer.Typer(
@@ -20,11 +36,23 @@ app.command("up")(processes.up)
 app.command("down")(processes.down)
 app.command("status")(status.status)
 app.command("search")(reading.search)
+app.command("timeline")(timeline.timeline)
 app.command("get")(reading.get)
+app.command("remember")(memories.remember)
+app.command("edit")(memories.edit)
+app.command("forget")(memories.forget)
+app.command("context")(context.context)
 app.add_typer(queue.app, name="queue")
+app.command("install")(install.install)
+app.command("uninstall")(install.uninstall)
 app.command("hook-command")(settings.hook_command)
 app.command("settings")(settings.settings)
 app.command("doctor")(doctor.doctor)
+app.command("export")(exporting.export)
+app.command("import")(importing.import_)
+app.command("backup")(backups.backup)
+app.command("restore")(backups.restore)
+app.command("mcp")(mcp.mcp)
 app.command("demo")(demo.demo)
 
 

@@ -18,6 +18,7 @@ import typer
 from service.cli.output import complain, print_line, print_table
 
 if TYPE_CHECKING:
+    from service.context.start import Context
     from service.core import Core
     from service.searching.request import SearchAnswer
     from service.settings import Configuration
@@ -102,7 +103,7 @@ def _show(configuration: "Configuration", project: Path) -> None:
 
     played = bundled.play(project, _environment(configuration.home))
     print_line(f"Played {played} hook events of a session in the project {project.name}.")
-    observations, summaries, answer = with_core(_remembered, configuration)
+    observations, summaries, answer, told = with_core(lambda core: _remembered(core, project), configuration)
     print_table(
         ("id", "type", "title", "files changed"),
         ((row["id"], row["type"], row["title"], ", ".join(row["files_modified"])) for row in reversed(observations)),
@@ -118,12 +119,19 @@ def _show(configuration: "Configuration", project: Path) -> None:
         ((hit.id, hit.type, hit.title, hit.tokens) for hit in answer.results),
         title=f'gapless search "{bundled.QUESTION}"',
     )
+    print_line(f"What the next session in {project.name} is told at its start (gapless context):")
+    print_line(told.text)
 
 
-async def _remembered(core: "Core") -> tuple[list[dict[str, Any]], list[dict[str, Any]], "SearchAnswer"]:
+async def _remembered(
+    core: "Core", project: Path
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], "SearchAnswer", "Context"]:
     from service import demo as bundled
     from service import observations
     from service.cli.queue import until_drained
+    from service.clock import now_ms
+    from service.context.asking import Asked, at_start
+    from service.projects import ProjectRef
     from service.search import search
     from service.searching.request import search_query
 
@@ -131,10 +139,12 @@ async def _remembered(core: "Core") -> tuple[list[dict[str, Any]], list[dict[str
         complain(reason)
         raise typer.Exit(1)
     async with core.database.reader() as reader:
-        _, rows = await observations.newest(reader, project=None, limit=ROWS, offset=0)
+        _, rows = await observations.newest(reader, project=None, limit=ROWS, offset=0, now=now_ms())
         _, summaries = await observations.newest_summaries(reader, project=None, limit=ROWS, offset=0)
         answer = await search(reader, search_query({"query": bundled.QUESTION, "limit": HITS}))
-        return rows, summaries, answer
+        asked = Asked(ref=ProjectRef(folder=str(project)))
+        told = await at_start(reader, asked, core.configuration, source=None, now=now_ms())
+        return rows, summaries, answer, told
 
 
 def _environment(home: Path) -> dict[str, str]:

@@ -111,6 +111,7 @@ def _check_database(configuration: "Configuration", *, fix: bool) -> Iterator[Fi
             yield Finding(check="schema", ok=True, message=applied)
             if not due:  # first, as the check of the whole file finds a damaged index as well
                 yield from _check_text_index(connection, wanted=configuration.settings.fts == "on", fix=fix)
+                yield _check_vector_index(connection, fix=fix)
             problems = [row[0] for statement in INTEGRITY for row in connection.execute(statement) if row[0] != "ok"]
     except runner.MigrationError as error:
         yield Finding(check="schema", ok=False, message=str(error))
@@ -121,10 +122,17 @@ def _check_database(configuration: "Configuration", *, fix: bool) -> Iterator[Fi
         check="database",
         ok=not problems,
         message="; ".join(problems[:PROBLEMS_SHOWN]) or "sound",
-        advice=f"`gapless down`, then put a copy from {configuration.home / 'backups'} in its place"
-        if problems
-        else "",
+        advice=_way_back(configuration.home / "backups") if problems else "",
     )
+
+
+def _way_back(folder: Path) -> str:
+    from service import backups
+
+    newest = backups.newest(folder)
+    if newest is None:
+        return f"there is no backup in {folder}; keep the file, `sqlite3 gapless.db .recover` may save what is in it"
+    return f"`gapless down`, then `gapless restore {newest}`"
 
 
 def _check_text_index(connection: sqlite3.Connection, *, wanted: bool, fix: bool) -> Iterator[Finding]:
@@ -145,6 +153,23 @@ def _check_text_index(connection: sqlite3.Connection, *, wanted: bool, fix: bool
             message=problem or "agrees with its table",
             advice="`gapless doctor --fix` rebuilds it" if problem else "",
         )
+
+
+def _check_vector_index(connection: sqlite3.Connection, *, fix: bool) -> Finding:
+    from service import watermarks
+    from service.clock import now_ms
+
+    given_up = connection.execute(watermarks.GIVEN_UP).fetchall()
+    if given_up and fix:
+        connection.execute(watermarks.TRY_AGAIN, {"now": now_ms()})
+    shown = "; ".join(f"{row['doc_type']} {row['record_id']}: {row['error']}" for row in given_up[:PROBLEMS_SHOWN])
+    return Finding(
+        check="vector index",
+        ok=not given_up,
+        fixed=bool(given_up) and fix,
+        message=f"{len(given_up)} records were given up: {shown}" if given_up else "no record was given up",
+        advice="`gapless doctor --fix` tries them again" if given_up else "",
+    )
 
 
 def _check_spool(configuration: "Configuration") -> Iterator[Finding]:

@@ -1,8 +1,11 @@
 """What commands print: JSON for programs, tables for people, trouble on stderr."""
 
+import sqlite3
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+from service.errors import GaplessError
 
 WIDTH_OF_A_PIPE = 160
 """Columns where there is no terminal to ask."""
@@ -45,6 +48,29 @@ def print_line(text: str = "") -> None:
 
 def complain(message: object) -> None:
     sys.stderr.write(f"gapless: {printable(message)}\n")
+
+
+def in_words(error: Exception) -> str:
+    """What is wrong and what to do, for whoever gave a command."""
+    match error:
+        case GaplessError():
+            return str(error)
+        case sqlite3.Error():
+            from service.database import translated
+
+            return str(translated(error))
+        case OSError():
+            return f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
+    return f"a bug in Gapless, please report it: {_described(error)}"
+
+
+def _described(error: Exception) -> str:
+    """With the place that raised it, which is what a report needs."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = f" ({trace.tb_frame.f_code.co_filename}:{trace.tb_lineno})" if trace else ""
+    return f"{type(error).__name__}: {error}{place}"
 
 
 def printable(value: object) -> str:

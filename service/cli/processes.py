@@ -7,13 +7,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from service.cli import serving
 from service.cli.options import Json
 from service.cli.output import complain, print_json, print_line
+
+if TYPE_CHECKING:
+    from service.settings import Configuration
 
 READY_WITHIN_S = 30.0
 END_WITHIN_S = 35.0
@@ -63,10 +66,20 @@ def up(*, as_json: Json = False) -> None:
 
 def down(*, as_json: Json = False) -> None:
     """End the service, if it runs."""
-    from service.cli import live
     from service.settings import load
 
-    configuration = load()
+    pid = end(load())
+    if as_json:
+        print_json({"stopped": pid is not None, "pid": pid})
+    else:
+        print_line("it was not running" if pid is None else f"stopped, pid was {pid}")
+
+
+def end(configuration: "Configuration") -> int | None:
+    """End the service of a data folder and wait until it has; its pid, None when it did not run. Exits 1 when it
+    does not end."""
+    from service.cli import live
+
     deadline = time.monotonic() + END_WITHIN_S
     signalled = None
     while (found := live.find(configuration)) is not None:
@@ -79,10 +92,7 @@ def down(*, as_json: Json = False) -> None:
             complain(f"the service (pid {found.pid}) does not end; see {configuration.home / 'logs'}")
             raise typer.Exit(1)
         time.sleep(LOOK_AGAIN_S)
-    if as_json:
-        print_json({"stopped": signalled is not None, "pid": signalled})
-    else:
-        print_line("it was not running" if signalled is None else f"stopped, pid was {signalled}")
+    return signalled
 
 
 def log_file(home: Path) -> Path:

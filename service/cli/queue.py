@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from service.cli.options import Json
+from service.cli.options import Json, moment
 from service.cli.output import complain, local_time, print_json, print_line, print_pairs, print_table
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def with_core(work: Callable[["Core"], Awaitable[T]], configuration: "Configurat
     from service.settings import load
 
     async def run() -> T:
-        core = Core.open(configuration or load())
+        core = Core.open(configuration or load(), starts_vectors=False)
         try:
             return await work(core)
         finally:
@@ -56,6 +56,7 @@ def show_status(*, as_json: Json = False) -> None:
     paused = queue["paused"]
     print_line(f"paused: {paused['message']} ({paused['reason']})" if paused else "not paused")
     print_line(f"spool: {queue['spool']} waiting, {queue['rejected']} rejected")
+    print_line(f"index: {index_in_words(queue['index'])}")
 
 
 @app.command("list")
@@ -130,8 +131,8 @@ def replay(
             state=_state(state),
             session=session,
             project=await _named(core, project),
-            since=_moment("since", since),
-            until=_moment("until", until),
+            since=moment("since", since),
+            until=moment("until", until),
         )
         return await core.database.write(lambda tx: inspection.replay(tx, selection, dry_run=dry_run, now=now_ms()))
 
@@ -176,7 +177,8 @@ def flush(*, as_json: Json = False) -> None:
 def wait(
     timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait at most.")] = WAIT_S, *, as_json: Json = False
 ) -> None:
-    """Flush what is open and wait until nothing waits or is in work; dead letters don't count."""
+    """Flush what is open and wait until nothing waits or is in work and the vector index has caught up; dead letters
+    and records the index gave up don't count."""
     reason = with_core(lambda core: until_drained(core, timeout_s=timeout))
     if as_json:
         print_json({"drained": reason is None, "reason": reason})
@@ -188,7 +190,7 @@ def wait(
 
 
 async def until_drained(core: "Core", *, timeout_s: float) -> str | None:
-    """None when the queue and the spool are empty, else why they don't become so, with what to do."""
+    """None when the queue and the spool are empty and the index has caught up, else why not, with what to do."""
     import asyncio
 
     from service import liveness
@@ -200,7 +202,8 @@ async def until_drained(core: "Core", *, timeout_s: float) -> str | None:
         queue = await core.queue()
         states = queue["states"]
         waiting = states["pending"] + states["processing"] + queue["spool"]
-        if not waiting:
+        lag = queue["index"]["lag"]
+        if not waiting and not lag:
             return None
         now = time.monotonic()
         if liveness.live_workers(core.configuration.run):
@@ -208,16 +211,19 @@ async def until_drained(core: "Core", *, timeout_s: float) -> str | None:
         if (reason := _stuck(queue, left_s=deadline - now)) is not None:
             return reason
         if now - last_worker >= min(NO_WORKER_S, timeout_s):
-            return f"{waiting} events wait and no worker runs: `gapless up` starts the service, `gapless work` a worker"
+            return f"{_what(waiting, lag)} and no worker runs: `gapless up` starts the service, `gapless work` a worker"
         if now >= deadline:
-            return f"{waiting} events still wait after {timeout_s:g} s: `gapless status` says what holds them up"
+            return f"{_what(waiting, lag)} after {timeout_s:g} s: `gapless status` says what holds them up"
         await asyncio.sleep(LOOK_AGAIN_S)
 
 
 def _stuck(queue: dict[str, Any], *, left_s: float) -> str | None:
-    """A pause that does not end in time; only a pause that does is worth waiting for."""
+    """A pause that does not end in time, only one that does is worth waiting for; or an index that is broken."""
     from service.clock import now_ms
 
+    failing = queue["index"]["failing"]
+    if failing and failing["broken"]:
+        return f"the vector index is broken: {failing['last_error']}"
     paused = queue["paused"]
     if paused is None or queue["states"]["processing"]:
         return None
@@ -225,6 +231,17 @@ def _stuck(queue: dict[str, Any], *, left_s: float) -> str | None:
     if until is not None and until - now_ms() < left_s * 1000:
         return None
     return f"compression is paused ({paused['reason']}): {paused['message']}"
+
+
+def _what(waiting: int, lag: int) -> str:
+    return f"{waiting} events wait" if waiting else f"{lag} records wait for the vector index"
+
+
+def index_in_words(index: dict[str, Any]) -> str:
+    """The report of the vector index (`watermarks.report`) on a line."""
+    if not index["in_use"]:
+        return "not in use (CHROMA=off)"
+    return f"{index['lag']} waiting, {index['gaps']} gaps, {index['given_up']} of them given up"
 
 
 async def _named(core: "Core", project: str | None) -> str | None:
@@ -251,18 +268,6 @@ def _state(given: str | None) -> str | None:
     if given is not None and given not in set(MessageState):
         raise InvalidInput(f"there is no state {given!r}; use {STATES}", field="state")
     return given
-
-
-def _moment(field: str, given: str | None) -> int | None:
-    from service.clock import epoch_ms
-    from service.errors import InvalidInput
-
-    if given is None:
-        return None
-    moment = epoch_ms(given)
-    if moment is None:
-        raise InvalidInput(f"--{field} {given!r} is no time; write it as 2026-11-30 or 2026-11-30T12:00", field=field)
-    return moment
 
 
 def _row(message: dict[str, Any]) -> tuple[object, ...]:

@@ -1,7 +1,6 @@
 """Reading what is remembered: `search` and `get`, straight from the database, with the service up or down."""
 
 import os
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,13 +11,12 @@ from service.cli.output import complain, local_time, print_json, print_line, pri
 from service.cli.queue import with_core
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from service.core import Core
     from service.database import Reader
-    from service.searching.request import SearchAnswer
-
-ID_DIGITS = 18
-PREFIXES = {"observation": "", "summary": "S", "prompt": "P"}
-"""How ids are told apart where they stand alone: 12, S12, P12."""
+    from service.records import RecordId
+    from service.searching.request import SearchAnswer, SearchHit
 
 
 def search(
@@ -62,13 +60,18 @@ def search(
     if as_json:
         print_json(asdict(answer))
         return
-    rows = ((_label(r.kind, r.id), local_time(r.created_at_epoch), r.type, r.title, r.tokens) for r in answer.results)
-    print_table(("id", "time", "type", "title", "~tokens"), rows)
+    print_table(("id", "time", "type", "title", "~tokens"), map(_row, answer.results))
     print_line(f"{len(answer.results)} of {answer.total}; `gapless get ID…` shows them whole")
     if answer.degraded:
         complain(answer.degraded)
     if folder and not answer.total:
         complain("nothing in this folder's project; --all-projects searches everywhere")
+
+
+def _row(hit: "SearchHit") -> tuple[object, ...]:
+    from service.records import spelled
+
+    return spelled((hit.kind, hit.id)), local_time(hit.created_at_epoch), hit.type, hit.title, hit.tokens
 
 
 async def _search(
@@ -79,11 +82,11 @@ async def _search(
     from service.searching.request import search_query
 
     async with core.database.reader() as reader:
-        chosen = project if folder is None else await _project_of(reader, folder)
-        return await find(reader, search_query({**given, "project": chosen}))
+        chosen = project if folder is None else await project_of(reader, folder)
+        return await find(reader, search_query({**given, "project": chosen}), vectors=core.vectors)
 
 
-async def _project_of(reader: "Reader", folder: str) -> str:
+async def project_of(reader: "Reader", folder: str) -> str:
     """Its path when nothing of it is known, which matches nothing."""
     from service import projects
     from service.core import read_folder
@@ -98,9 +101,11 @@ def get(
     as_json: Json = False,
 ) -> None:
     """Show full records."""
-    wanted = [_parsed(text) for text in ids]
+    from service.records import parsed, spelled
+
+    wanted = [parsed(text) for text in ids]
     found = with_core(lambda core: _records(core, wanted))
-    missing = [_label(*each) for each in wanted if each not in found]
+    missing = [str(spelled(each)) for each in wanted if each not in found]
     if as_json:
         print_json({"results": list(found.values()), "missing": missing})
     else:
@@ -111,42 +116,20 @@ def get(
         raise typer.Exit(1)
 
 
-def _parsed(text: str) -> tuple[str, int]:
-    from service.errors import InvalidInput
+async def _records(core: "Core", wanted: "Sequence[RecordId]") -> "dict[RecordId, dict[str, Any]]":
+    from service import records
 
-    for kind, prefix in PREFIXES.items():
-        digits = text.upper().removeprefix(prefix)
-        if digits.isascii() and digits.isdigit() and len(digits) <= ID_DIGITS:
-            return kind, int(digits)
-    raise InvalidInput(f"{text!r} is no id; ids are as 12, S12 or P12", field="ids")
-
-
-def _label(kind: str, record_id: int) -> str:
-    return f"{PREFIXES[kind]}{record_id}"
-
-
-async def _records(core: "Core", wanted: Sequence[tuple[str, int]]) -> dict[tuple[str, int], dict[str, Any]]:
-    """By kind and id, in the order asked for."""
-    from service import observations, sessions
-
-    readers = {
-        "observation": observations.by_ids,
-        "summary": observations.summaries_by_ids,
-        "prompt": sessions.prompts_by_ids,
-    }
-    found: dict[tuple[str, int], dict[str, Any]] = {}
     async with core.database.reader() as reader:
-        for kind, read in readers.items():
-            if chosen := [record_id for each, record_id in wanted if each == kind]:
-                found |= {(kind, row["id"]): {"kind": kind, **row} for row in await read(reader, chosen)}
-    return {each: found[each] for each in dict.fromkeys(wanted) if each in found}
+        return await records.whole(reader, wanted)
 
 
 def _print_record(record: dict[str, Any]) -> None:
+    from service.records import spelled
+
     rows = []
     for name, value in record.items():
-        if name.endswith("_epoch"):
+        if name.endswith("_epoch") and value is not None:
             rows.append((name.removesuffix("_at_epoch"), local_time(value)))
         elif value and name not in {"kind", "id"}:
             rows.append((name, "\n".join(map(str, value)) if isinstance(value, list) else value))
-    print_pairs(rows, title=f"{record['kind']} {_label(record['kind'], record['id'])}")
+    print_pairs(rows, title=f"{record['kind']} {spelled((record['kind'], record['id']))}")

@@ -7,7 +7,6 @@ from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hooks.command import hook_command
 from service.cli.output import print_line
 from service.version import VERSION
 
@@ -77,6 +76,7 @@ def _run(main: Coroutine[Any, Any, None]) -> None:
 
 def _announce(home: Path, address: str) -> None:
     print_line(f"Gapless {VERSION} listens on {address}, data folder {home}. Ctrl-C ends it.")
-    print_line("Next: let your client run this command for its hook events (`gapless hook-command` prints it again):")
-    print_line(f"  {hook_command('claude-code')}")
+    print_line(
+        "Next: `gapless install --client claude-code` (or codex, gemini, cursor, opencode) lets that client use it."
+    )
     sys.stdout.flush()

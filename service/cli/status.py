@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from service.cli.options import Json
 from service.cli.output import local_time, megabytes, print_json, print_line, print_pairs
+from service.cli.queue import index_in_words
 
 if TYPE_CHECKING:
     from service.core import Core
@@ -100,6 +101,20 @@ def _queue_problems(queue: dict[str, Any], provider: str) -> Iterator[str]:
         yield f"{queue['expired']} dead letters are older than 90 days; their raw events are gone"
     if queue["rejected"]:
         yield f"{queue['rejected']} events could not be used: `gapless doctor` shows them"
+    yield from _index_problems(queue["index"])
+
+
+def _index_problems(index: dict[str, Any]) -> Iterator[str]:
+    if failing := index["failing"]:
+        yield (
+            f"the vector index has failed {failing['failures']} times since {local_time(failing['since_epoch'])}, "
+            f"search goes by words: {failing['last_error']}; it is tried again by itself"
+        )
+    if given_up := index["given_up"]:
+        yield (
+            f"{given_up} records could not be indexed by meaning and were given up: `gapless doctor` says why, "
+            "`gapless doctor --fix` tries again"
+        )
 
 
 def _rows(report: dict[str, Any]) -> Iterator[tuple[str, object]]:
@@ -120,6 +135,7 @@ def _rows(report: dict[str, Any]) -> Iterator[tuple[str, object]]:
     if not_queued := {reason: count for reason, count in queue["not_queued"].items() if count}:
         yield "not queued", ", ".join(f"{count} {reason}" for reason, count in not_queued.items())
     yield "spool", f"{queue['spool']} waiting, {queue['rejected']} rejected"
+    yield "vector index", index_in_words(queue["index"])
     budget = queue["budget"]
     yield (
         "spent today",

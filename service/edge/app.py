@@ -6,12 +6,24 @@ from contextlib import asynccontextmanager
 from functools import cache
 from typing import Any
 
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.routing import Router
 
 from service.core import Core
-from service.edge import capture, control, health, metrics, openapi, parameters, reading, searching, stream
+from service.edge import (
+    capture,
+    context,
+    control,
+    health,
+    mcp,
+    memories,
+    metrics,
+    openapi,
+    parameters,
+    reading,
+    searching,
+    stream,
+)
 from service.edge.errors import ErrorsAsJson, unrouted
 from service.edge.feed import Feed
 from service.edge.operations import Call, Nothing, Operation, routes
@@ -58,6 +70,13 @@ OPERATIONS: tuple[Operation[Any, Any], ...] = (
     ),
     Operation(
         method="GET",
+        path="/api/timeline",
+        summary="What happened around a record, a session, a time or a query's best hit.",
+        answer=searching.timeline,
+        query=searching.TimelineParameters,
+    ),
+    Operation(
+        method="GET",
         path="/api/observations",
         summary="Observations in full.",
         answer=reading.list_observations,
@@ -75,6 +94,65 @@ OPERATIONS: tuple[Operation[Any, Any], ...] = (
         summary="Observations by their ids; those that don't exist are listed as missing.",
         answer=reading.show_observations,
         body=parameters.ObservationIds,
+    ),
+    Operation(
+        method="PATCH",
+        path="/api/observations/{observation_id}",
+        summary="Change an observation; what is not named stays.",
+        answer=memories.edit_observation,
+        body=memories.Changes,
+    ),
+    Operation(
+        method="DELETE",
+        path="/api/observations/{observation_id}",
+        summary="Forget one observation.",
+        answer=memories.forget_observation,
+        successes=(204,),
+    ),
+    Operation(
+        method="POST",
+        path="/api/memories",
+        summary="Remember a text, word for word; 200 when its project has it already.",
+        answer=memories.remember,
+        body=memories.Memory,
+        successes=(200, 201),
+    ),
+    Operation(
+        method="POST",
+        path="/api/memories/batch",
+        summary="Remember several texts in one commit, each of them.",
+        answer=memories.remember_batch,
+        body=memories.Memories,
+        successes=(201,),
+    ),
+    Operation(
+        method="POST",
+        path="/api/forget",
+        summary="Forget what fulfils all that is given, and drop the payloads it was made of.",
+        answer=memories.forget,
+        body=memories.Forget,
+    ),
+    Operation(
+        method="POST",
+        path="/api/feedback",
+        summary="Tell what became of an observation that was shown.",
+        answer=memories.take_feedback,
+        body=memories.Feedback,
+        successes=(201,),
+    ),
+    Operation(
+        method="GET",
+        path="/api/context/inject",
+        summary="What a session that begins is told.",
+        answer=context.inject,
+        query=context.InjectParameters,
+    ),
+    Operation(
+        method="POST",
+        path="/api/context/semantic",
+        summary="What is known of a question, if anything is.",
+        answer=context.recall,
+        body=context.Question,
     ),
     Operation(
         method="GET",
@@ -171,6 +249,15 @@ OPERATIONS: tuple[Operation[Any, Any], ...] = (
         public=True,
     ),
     Operation(
+        method="POST",
+        path="/mcp",
+        summary="The tools for agents: Model Context Protocol, streamable HTTP.",
+        answer=mcp.take,
+        body=mcp.RpcRequest,
+        raw=True,
+        successes=(200, 202),
+    ),
+    Operation(
         method="GET",
         path="/stream",
         summary="Server-sent events: observation, summary, prompt, queue, health, reset.",
@@ -196,23 +283,24 @@ def make_edge(core: Core, token: Token, *, has_workers: bool) -> Edge:
     return Edge(core=core, token=token, feed=Feed(core), traffic=Traffic(), has_workers=has_workers)
 
 
-def build_app(edge: Edge) -> Starlette:
+def build_app(edge: Edge) -> Router:
+    """A bare router: an application's own layers would catch errors once more, for each event too."""
+
     @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+    async def lifespan(_: object) -> AsyncIterator[None]:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(edge.feed.run())
             yield
             edge.end()
 
-    app = Starlette(
+    return Router(
         routes=routes(edge, OPERATIONS),
         middleware=[
             Middleware(Measured, traffic=edge.traffic),
             Middleware(ErrorsAsJson),
             Middleware(OwnHostAndOrigin, host=edge.core.settings.host),
         ],
-        exception_handlers={HTTPException: unrouted},
+        default=unrouted,
+        redirect_slashes=False,
         lifespan=lifespan,
     )
-    app.router.redirect_slashes = False
-    return app

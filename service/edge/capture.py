@@ -5,7 +5,7 @@ from typing import Any
 from starlette.requests import Request
 
 from service.core import Incoming
-from service.edge import bodies
+from service.edge import bodies, context
 from service.edge.operations import Call, as_json
 from service.edge.parameters import Batch, EventParameters, HookPayload
 from service.edge.state import Edge
@@ -21,9 +21,13 @@ ENVELOPE_HEADERS = {name.lower().encode(): name for name in NAMES}
 async def take_event(call: Call[EventParameters, HookPayload]) -> object:
     raw = await bodies.read(call.request)
     envelope = _envelope(call.request, call.query)
-    receipt = await call.edge.core.ingest(Incoming(payload=parse(raw), size=len(raw), envelope=envelope))
+    payload = parse(raw)
+    receipt = await call.edge.core.ingest(Incoming(payload=payload, size=len(raw), envelope=envelope))
     _count(call.edge, [receipt])
-    return as_json(_told(receipt), 202 if receipt.status in ACCEPTED else 200)
+    told = _told(receipt)
+    if payload["hook_event_name"] in context.EVENTS:
+        told |= await context.for_event(call.edge, payload, envelope, receipt)
+    return as_json(told, 202 if receipt.status in ACCEPTED else 200)
 
 
 async def take_batch(call: Call[EventParameters, Batch]) -> object:
@@ -57,9 +61,10 @@ def _envelope(request: Request, query: EventParameters) -> Envelope:
 
 
 def _count(edge: Edge, receipts: list[Receipt]) -> None:
-    edge.traffic.events.update(receipt.status for receipt in receipts)
-    if any(receipt.due for receipt in receipts):
-        edge.wake()
+    for receipt in receipts:
+        edge.traffic.events[receipt.status] += 1
+        if receipt.due:
+            edge.wake()
 
 
 def _told(receipt: Receipt) -> dict[str, Any]:

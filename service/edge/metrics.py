@@ -50,6 +50,12 @@ def _of_queue(core: Any, queue: dict[str, Any]) -> Iterator[Family]:
     yield core.GaugeMetricFamily("gapless_paused", "1 while nothing is compressed.", int(queue["paused"] is not None))
     yield core.GaugeMetricFamily("gapless_spool_files", "Events that hooks had to spool.", queue["spool"])
     yield core.GaugeMetricFamily("gapless_rejected_files", "Events set aside as unreadable.", queue["rejected"])
+    index = queue["index"]
+    yield core.GaugeMetricFamily("gapless_index_lag", "Records that wait for the vector index.", index["lag"])
+    yield core.GaugeMetricFamily("gapless_index_gaps", "Records the vector index failed on.", index["gaps"])
+    yield core.GaugeMetricFamily("gapless_index_given_up", "… that are not tried again.", index["given_up"])
+    failures = index["failing"]["failures"] if index["failing"] else 0
+    yield core.GaugeMetricFamily("gapless_index_failures", "Failures of the vector index, in a row.", failures)
     budget = queue["budget"]
     for unit in ("calls", "tokens"):
         yield core.GaugeMetricFamily(f"gapless_spent_today_{unit}", f"Model {unit} of this UTC day.", budget[unit])

@@ -49,6 +49,15 @@ def document(operations: Iterable[Operation[Any, Any]]) -> Json:
     }
 
 
+def input_schema(model: type[BaseModel]) -> Json:
+    """What an MCP tool takes: the model by itself, without what a model has no use for."""
+    schema = model.model_json_schema()
+    for name, described in schema["properties"].items():
+        described.pop("title", None)
+        schema["properties"][name] = _without_null(described)
+    return {name: value for name, value in schema.items() if name not in ("title", "description")}
+
+
 def _described(operation: Operation[Any, Any], schemas: Json) -> Json:
     described: Json = {
         "operationId": operation.answer.__name__,
@@ -93,7 +102,7 @@ def _schema(model: type[BaseModel], schemas: Json) -> Json:
 
 
 def _without_null(schema: Json) -> Json:
-    """A query string has no null: what may be absent is simply left out."""
+    """What may be absent is simply left out: a query string has no null."""
     kept = {name: value for name, value in schema.items() if not (name == "default" and value is None)}
     if (choices := kept.pop("anyOf", None)) is None:
         return kept

@@ -2,11 +2,13 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, RootModel
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, RootModel
 
 from service.clock import epoch_ms
 from service.edge.operations import LARGEST_ID, Parameters
+from service.errors import InvalidInput
 from service.models import MessageState
+from service.records import RecordId, parsed
 
 LATEST_MS = 253_402_300_799_999
 """The end of the year 9999."""
@@ -22,12 +24,21 @@ def _moment(value: object) -> int | None:
     return at
 
 
+def _record_id(value: object) -> RecordId:
+    try:
+        return parsed(str(value))
+    except InvalidInput as error:
+        raise ValueError(str(error)) from None
+
+
 Moment = Annotated[int | None, BeforeValidator(_moment, json_schema_input_type=int | str | None)]
 Text = Annotated[str | None, BeforeValidator(lambda value: value or None)]
 """An empty text counts as not given: forms send all their fields."""
 Limit = Annotated[int, Field(ge=1, le=100)]
 Offset = Annotated[int, Field(ge=0, le=2**31)]
 RowId = Annotated[int, Field(ge=1, le=LARGEST_ID)]
+AnyId = Annotated[RecordId, PlainValidator(_record_id, json_schema_input_type=int | str)]
+"""12 is an observation, S12 a summary, P12 a prompt."""
 
 
 class Page(Parameters):
@@ -77,9 +88,9 @@ class Batch(RootModel[list[BatchItem | HookPayload]]):
 
 
 class ObservationIds(Parameters):
-    """Without `orderBy` in the order of `ids`."""
+    """Without `orderBy` in the order of `ids`; S12 is a summary, P12 a prompt."""
 
-    ids: list[RowId] = Field(min_length=1, max_length=IDS_LIMIT)
+    ids: list[AnyId] = Field(min_length=1, max_length=IDS_LIMIT)
     order_by: Literal["date_desc", "date_asc"] | None = Field(None, alias="orderBy")
     limit: int = Field(IDS_LIMIT, ge=1, le=IDS_LIMIT)
     project: Text = None

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from service import observations, projects, sessions, stats
+from service import observations, projects, records, sessions, stats
+from service.clock import now_ms
 from service.database import Reader
 from service.edge.operations import Call, Nothing
 from service.edge.parameters import ObservationIds, Page
@@ -15,7 +16,9 @@ async def list_observations(call: Call[Page, Nothing]) -> object:
     page = call.query
     async with call.edge.core.database.reader() as reader:
         project = await named(reader, page.project)
-        total, rows = await observations.newest(reader, project=project, limit=page.limit, offset=page.offset)
+        total, rows = await observations.newest(
+            reader, project=project, limit=page.limit, offset=page.offset, now=now_ms()
+        )
     return paged(page, total, rows)
 
 
@@ -71,11 +74,10 @@ async def show_observation(call: Call[Nothing, Nothing]) -> object:
 
 async def show_observations(call: Call[Nothing, ObservationIds]) -> object:
     asked = call.body
-    async with call.edge.core.database.reader() as reader:
-        found = await observations.by_ids(reader, asked.ids, project=await named(reader, asked.project))
-    by_id = {record["id"]: record for record in found}
     ids = list(dict.fromkeys(asked.ids))
-    rows = [by_id[observation_id] for observation_id in ids if observation_id in by_id]
+    async with call.edge.core.database.reader() as reader:
+        found = await records.whole(reader, ids, project=await named(reader, asked.project))
+    rows = list(found.values())
     if asked.order_by is not None:
         rows.sort(key=lambda row: (row["created_at_epoch"], row["id"]), reverse=asked.order_by == "date_desc")
     return {
@@ -83,7 +85,7 @@ async def show_observations(call: Call[Nothing, ObservationIds]) -> object:
         "limit": asked.limit,
         "offset": 0,
         "results": rows[: asked.limit],
-        "missing": [observation_id for observation_id in ids if observation_id not in by_id],
+        "missing": [records.spelled(each) for each in ids if each not in found],
     }
 
 

@@ -7,6 +7,7 @@ import gc
 import os
 import signal
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -201,7 +202,8 @@ def _bind_unix(path: Path) -> socket.socket:
 
 @contextlib.contextmanager
 def _recorded(run: Path, where: Listening) -> Iterator[None]:
-    """Tell hooks and commands where we are, as long as we are there."""
+    """Tell hooks and commands where we are, as long as we are there; and with what to start us again."""
+    private_files.write(run / "python", sys.executable)
     facts = {"port": str(where.port), "pid": str(os.getpid()), "version": VERSION}
     for name, value in facts.items():
         private_files.write(run / name, value)

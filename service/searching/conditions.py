@@ -1,6 +1,6 @@
 """The filters of a search for one kind of record: exact in SQL, and narrowed inside the text index where it can."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ from service.searching.kinds import Source
 from service.searching.request import Kind, SearchQuery
 from service.searching.words import PART, phrase, plain
 
+UNEXPIRED = "r.id NOT IN (SELECT value FROM json_each(:expired))"
 PLATFORM = "EXISTS (SELECT 1 FROM sessions s WHERE s.session_id = r.session_id AND s.platform = :platform)"
 CONCEPTS = """
 EXISTS (SELECT 1 FROM json_each(r.concepts) c JOIN json_each(:concepts) given ON lower(c.value) = lower(given.value))
@@ -28,6 +29,7 @@ class Conditions:
     where: str
     params: dict[str, Any]
     narrow: tuple[str, ...]
+    in_small_project: bool = False
 
     def narrowed(self, match: str) -> str:
         return " AND ".join(f"({part})" for part in (*self.narrow, match))
@@ -42,8 +44,10 @@ class Within:
     small: bool
 
 
-def conditions(source: Source, query: SearchQuery, within: Within | None) -> Conditions | None:
-    """None when no record of this kind can fulfil them."""
+def conditions(
+    source: Source, query: SearchQuery, within: Within | None, expired: Sequence[int] = ()
+) -> Conditions | None:
+    """None when no record of this kind can fulfil them. `expired` are observations that are as good as gone."""
     is_observation = source.kind is Kind.OBSERVATION
     if ((query.obs_types or query.concepts) and not is_observation) or (query.files and not source.files):
         return None
@@ -57,11 +61,19 @@ def conditions(source: Source, query: SearchQuery, within: Within | None) -> Con
         "types": orjson.dumps(query.obs_types).decode(),
         "concepts": orjson.dumps([plain(concept) for concept in query.concepts]).decode(),
         "suffixes": orjson.dumps(suffixes).decode(),
+        "expired": orjson.dumps(expired).decode(),
     }
     parts = list(_where(source, query, within))
+    if expired and is_observation:
+        parts.append(UNEXPIRED)
     used = {name: value for name, value in params.items() if any(f":{name}" in part for part in parts)}
     narrow = _narrow(source, query, within, suffixes)
-    return Conditions(where=" AND ".join(parts), params=used, narrow=tuple(narrow))
+    return Conditions(
+        where=" AND ".join(parts),
+        params=used,
+        narrow=tuple(narrow),
+        in_small_project=within is not None and within.small,
+    )
 
 
 def _where(source: Source, query: SearchQuery, within: Within | None) -> Iterator[str]:

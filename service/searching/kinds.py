@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from service.database import Row
+from service.documents import DocType
 from service.searching.request import Kind, SearchHit
 
 TITLE_CHARS = 120
@@ -24,6 +25,7 @@ class Source:
 
     kind: Kind
     table: str
+    doc_type: DocType
     weights: tuple[float, ...]
     columns: Mapping[str, tuple[str, ...]]
     texts: tuple[str, ...]
@@ -97,7 +99,8 @@ SOURCES = {
         Source(
             kind=Kind.OBSERVATION,
             table="observations",
-            weights=(3.0, 0.5, 1.0, 1.0, 0.5, 0.2, 1.0, 0.5, 0.0),
+            doc_type=DocType.OBSERVATION,
+            weights=(1.2, 0.5, 1.0, 1.0, 0.5, 0.2, 1.0, 0.5, 0.0),
             columns={
                 "title": ("title",),
                 "narrative": ("narrative",),
@@ -112,6 +115,7 @@ SOURCES = {
         Source(
             kind=Kind.SUMMARY,
             table="session_summaries",
+            doc_type=DocType.SUMMARY,
             weights=(1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.2, 0.5, 0.5, 0.0),
             columns={
                 "title": ("request", "completed"),
@@ -128,6 +132,7 @@ SOURCES = {
         Source(
             kind=Kind.PROMPT,
             table="user_prompts",
+            doc_type=DocType.PROMPT,
             weights=(1.0, 0.5, 0.0),
             columns={"title": ("text",), "narrative": ("text",)},
             texts=("text",),

@@ -6,9 +6,10 @@ their score. Rows that hold everyday words alone are found by their combinations
 fill what is left.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import accumulate, combinations
 
 import orjson
 
@@ -27,6 +28,10 @@ MOST_REQUIRED = 8
 """A query of more words than this is a text; no row is expected to hold them all."""
 RAREST = 3
 """Everyday words that are looked for in pairs and alone."""
+OPTIONAL = 0.5
+"""What a term that is not required counts."""
+LEAST_RARITY = 0.3
+"""bm25 gives next to nothing for a word that stands in half of all rows; it is not blown up."""
 ENOUGH = 50
 """Ranked rows after which no weaker combination is looked at. A later page is filled with unranked rows, never with
 ones that would change the order of the pages before it."""
@@ -37,8 +42,13 @@ SELECT (SELECT json_array(count(*), max(id)) FROM (
     (SELECT max(id) FROM {table}) AS span
 FROM json_each(:matches) term ORDER BY term.key
 """
+ROWS_OF_PROJECT = "SELECT count(*) FROM {table} WHERE project = :project"
 RANK = """
 SELECT {index}.rowid AS id, -bm25({index}, {weights}) AS score FROM {index}{join} WHERE {index} MATCH :match{where}
+"""
+RANK_EACH = """
+SELECT term.key AS place, {index}.rowid AS id, -bm25({index}, {weights}) AS score
+FROM json_each(:matches) term CROSS JOIN {index}{join} WHERE {index} MATCH term.value{where}
 """
 NEWEST = """
 SELECT {index}.rowid AS id FROM {index}{join} WHERE {index} MATCH :match{where} ORDER BY {index}.rowid DESC LIMIT :limit
@@ -48,34 +58,54 @@ JOIN = " CROSS JOIN {table} r ON r.id = {index}.rowid"
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A term and how many rows hold it: exact below the cap, an estimate above."""
+    """A term and how many rows hold it: exact below the cap, an estimate above. `worth`: what its score counts."""
 
     term: Term
     rows: int
+    worth: float = 1.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Found:
+    """Rows of one kind by id. `scores` by text, 0 for rows that were found without being ranked; `words`: the share
+    that each rare term has in them; `whole` are the rows that hold every required term."""
+
+    scores: dict[int, float] = field(default_factory=dict)
+    words: list[dict[int, float]] = field(default_factory=list)
+    whole: set[int] = field(default_factory=set)
+
+    def clear(self) -> None:
+        self.scores.clear()
+        self.words.clear()
+        self.whole.clear()
 
 
 @dataclass(slots=True, kw_only=True)
 class Matching:
-    """A search in one kind's index. `scores` by row id, 0 for rows that were found without being ranked; `whole` are
-    the rows that hold every required term; `wanted` is how many rows the page reaches to."""
+    """A search in one kind's index, which fills `found`; `wanted` is how many rows the page reaches to."""
 
     reader: Reader
     source: Source
     conditions: Conditions
     wanted: int
-    scores: dict[int, float] = field(default_factory=dict)
-    whole: set[int] = field(default_factory=set)
+    found: Found
     left: int = RANKED_ROWS
+
+    @property
+    def scores(self) -> dict[int, float]:
+        return self.found.scores
 
     async def terms(self, terms: Sequence[Term]) -> None:
         """Find rows by a natural-language query's terms."""
         present = await self._present(terms)
         rare, common = _split(present)
         if rare:
-            await self._rank(_beside(rare, common))
+            await self._rank_each(rare)
+            if beside := _beside(common):
+                await self._add(rare, beside)
             required = [counted.term.match for counted in present if counted.term.required]
             if 1 < len(required) <= MOST_REQUIRED:
-                self.whole.update(await self._newest(" AND ".join(required), RANKED_ROWS))
+                self.found.whole.update(await self._newest(" AND ".join(required), RANKED_ROWS))
         if common:
             await self._everyday([c.term.match for c in common if c.term.required] or [common[0].term.match])
 
@@ -87,15 +117,33 @@ class Matching:
 
     async def _present(self, terms: Sequence[Term]) -> list[Counted]:
         """The terms that occur at all, the rarest first, not more than are worth looking for."""
-        counts = await self._count([term.match for term in terms])
-        present = [Counted(term, rows) for term, rows in zip(terms, counts, strict=True) if rows]
+        matches = [term.match for term in terms]
+        counts = await self._count(matches)
+        worths = await self._worths(matches, counts)
+        present = [
+            Counted(term, rows, worth if term.required else OPTIONAL * worth)
+            for term, rows, worth in zip(terms, counts, worths, strict=True)
+            if rows
+        ]
         return sorted(present, key=lambda counted: counted.rows)[:MOST_TERMS]
+
+    async def _worths(self, matches: Sequence[str], counts: Sequence[int]) -> list[float]:
+        """bm25 knows how rare a term is among all rows; what a term tells in a small project is how rare it is there:
+        the name of the project's own product tells nothing."""
+        if not self.conditions.in_small_project:
+            return [1.0] * len(matches)
+        own = await self.reader.value(ROWS_OF_PROJECT.format(table=self.source.table), self.conditions.params)
+        rows, everywhere = await self._spans(matches)
+        return [
+            _rarity(here, own) / max(_rarity(there, rows), LEAST_RARITY) if here else 0.0
+            for here, there in zip(counts, everywhere, strict=True)
+        ]
 
     async def _everyday(self, matches: Sequence[str]) -> None:
         """Rows that hold everyday words only: those with all of them, all but one, pairs, then titles."""
         together = " AND ".join(matches)
         if not self.scores and len(matches) > 1 and await self._attempt(together):
-            self.whole.update(self.scores)
+            self.found.whole.update(self.scores)
         for match in _combined(matches):
             if len(self.scores) < ENOUGH:
                 await self._attempt(match)
@@ -131,16 +179,45 @@ class Matching:
         return rows <= self.left
 
     async def _count(self, matches: Sequence[str]) -> list[int]:
-        """Rows of each expression; those above RANKED_ROWS are estimated from how dense the first of them lie."""
+        """Rows of each expression, within what is searched."""
+        return (await self._spans([self.conditions.narrowed(match) for match in matches]))[1]
+
+    async def _spans(self, matches: Sequence[str]) -> tuple[int, list[int]]:
+        """How many rows there are at most, and of each expression; those above RANKED_ROWS are estimated from how
+        dense the first of them lie."""
         sql = COUNTS.format(index=self.source.index, table=self.source.table)
-        narrowed = [self.conditions.narrowed(match) for match in matches]
-        params = {"matches": orjson.dumps(narrowed).decode(), "cap": RANKED_ROWS + 1}
+        params = {"matches": orjson.dumps(matches).decode(), "cap": RANKED_ROWS + 1}
         counted = [(row["span"], *orjson.loads(row["counted"])) for row in await self.reader.all(sql, params)]
-        return [rows if rows <= RANKED_ROWS else max(rows, rows * span // last) for span, rows, last in counted]
+        counts = [rows if rows <= RANKED_ROWS else max(rows, rows * span // last) for span, rows, last in counted]
+        return (counted[0][0] or 0) if counted else 0, counts
+
+    async def _rank_each(self, rare: Sequence[Counted]) -> None:
+        """Rank the rows of rare terms, each term by itself."""
+        words: list[dict[int, float]] = [{} for _ in rare]
+        matches = [self.conditions.narrowed(counted.term.match) for counted in rare]
+        params = {**self.conditions.params, "matches": orjson.dumps(matches).decode()}
+        for row in await self.reader.all(self._sql(RANK_EACH, weights=self._weights), params):
+            words[row["place"]][row["id"]] = row["score"] * rare[row["place"]].worth
+        for word in words:
+            for row_id, score in word.items():
+                self.scores[row_id] = self.scores.get(row_id, 0.0) + score
+        self.found.words += words
+        self.left -= len(self.scores)
+
+    async def _add(self, rare: Sequence[Counted], common: Sequence[str]) -> None:
+        """What common terms add to the rows of rare ones: bm25 of all together, less what the rare ones gave."""
+        either = " OR ".join(counted.term.match for counted in rare)
+        match = f"({either}) AND ({' OR '.join([either, *common])})"
+        given = dict[int, float]()
+        for counted, word in zip(rare, self.found.words, strict=True):
+            for row_id, score in word.items():
+                given[row_id] = given.get(row_id, 0.0) + score / counted.worth
+        for row in await self.reader.all(self._sql(RANK, weights=self._weights), self._params(match)):
+            more = row["score"] - given.get(row["id"], 0.0)
+            self.scores[row["id"]] = self.scores.get(row["id"], 0.0) + max(more, 0.0)
 
     async def _rank(self, match: str) -> None:
-        weights = ", ".join(map(str, self.source.weights))
-        rows = await self.reader.all(self._sql(RANK, weights=weights), self._params(match))
+        rows = await self.reader.all(self._sql(RANK, weights=self._weights), self._params(match))
         self.left -= len(rows)
         for row in rows:
             self.scores[row["id"]] = max(row["score"], self.scores.get(row["id"], 0.0))
@@ -148,6 +225,10 @@ class Matching:
     async def _newest(self, match: str, limit: int) -> list[int]:
         rows = await self.reader.all(self._sql(NEWEST), self._params(match) | {"limit": limit})
         return [row["id"] for row in rows]
+
+    @property
+    def _weights(self) -> str:
+        return ", ".join(map(str, self.source.weights))
 
     def _sql(self, template: str, **parts: str) -> str:
         where = self.conditions.where and f" AND {self.conditions.where}"
@@ -168,16 +249,15 @@ def _split(present: Sequence[Counted]) -> tuple[list[Counted], list[Counted]]:
     return list(present), []
 
 
-def _beside(rare: Sequence[Counted], common: Sequence[Counted]) -> str:
-    """The rows of the rare terms; common ones count where they stand in such a row."""
-    either = " OR ".join(counted.term.match for counted in rare)
-    postings, beside = 0, []
-    for counted in common:
-        postings += counted.rows
-        if postings > COMMON_POSTINGS:
-            break
-        beside.append(counted.term.match)
-    return f"({either}) AND ({' OR '.join([either, *beside])})" if beside else either
+def _beside(common: Sequence[Counted]) -> list[str]:
+    """The common terms that are counted where they stand in a rare one's row."""
+    postings = list(accumulate(counted.rows for counted in common))
+    return [counted.term.match for counted, sum_of in zip(common, postings, strict=True) if sum_of <= COMMON_POSTINGS]
+
+
+def _rarity(rows: int, of: int) -> float:
+    """Inverse document frequency, as bm25 has it but never below 0."""
+    return math.log(1 + (max(of, rows) - rows + 0.5) / (rows + 0.5))
 
 
 def _combined(matches: Sequence[str]) -> Iterator[str]:

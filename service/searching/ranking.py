@@ -1,44 +1,53 @@
-"""The order of what was found: text score, all terms in one record first, a share of the session's, age at the last."""
+"""The order of what was found: text score, all terms in one record first, a share of the session's, a date that was
+named, age at the last."""
 
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from service.searching.moments import Moment
 from service.searching.request import Kind, Order
 
-HEAD = 200
-"""Rows of each kind, the best by text, that are ranked together with their sessions; the rest follow by text alone."""
-SESSION_SHARE = 0.5
+HEAD, HEAD_OF_SMALL_PROJECT = 200, 600
+"""Rows of each kind, the best by text, that are ranked together with their sessions; the rest follow by text alone. In
+a small project that is all of them: what has few of the words may have the rest beside it."""
+SESSION_SHARE = 0.2
 SESSION_HITS = 20
 """A session's score is the harmonic sum of its best so many hits."""
 WHOLE_BONUS = 0.3
 """Of the best text score, for a record that holds every word: it stands before those that lack one."""
+MOMENT_WORTH = 2.0
+"""Of a date, in words that are as rare: what falls on it is very likely meant."""
 FRESHNESS, HALF_LIFE_MS = 0.02, 90 * 86_400_000
 """The newest record counts 2 % more than a very old one: enough between equals, never a cut."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A row that was found. `whole`: it holds every term."""
+    """A row that was found. `whole`: it holds every term. Two of the same row are equal."""
 
     kind: Kind
     id: int
-    text_score: float
-    whole: bool
-    session_id: str | None
-    created_at_epoch: int
+    text_score: float = field(default=0.0, compare=False)
+    whole: bool = field(default=False, compare=False)
+    session_id: str | None = field(default=None, compare=False)
+    created_at_epoch: int = field(default=0, compare=False)
 
 
 Scored = tuple[float, Candidate]
 
 
-def by_relevance(candidates: Sequence[Candidate]) -> list[Scored]:
-    """The heads of all kinds together, best first. A total order: the same candidates give the same list."""
+def by_relevance(candidates: Sequence[Candidate], moments: Sequence[Moment], *, age_counts: bool) -> list[Scored]:
+    """The heads of all kinds together, best first. A total order: the same candidates give the same list.
+
+    `moments` are dates that the query names. Without `age_counts` the same score is the same rank at any age, and only
+    between equals the newer comes first.
+    """
     best = max((candidate.text_score for candidate in candidates), default=0.0)
     scores = [(c.text_score + WHOLE_BONUS * best * c.whole, c) for c in candidates]
     sessions: dict[str, list[float]] = defaultdict(list)
-    for score, candidate in sorted(scores, key=_order, reverse=True):
+    for score, candidate in sorted(scores, key=place, reverse=True):
         if candidate.session_id is not None:
             sessions[candidate.session_id].append(score)
     shares = {
@@ -46,11 +55,24 @@ def by_relevance(candidates: Sequence[Candidate]) -> list[Scored]:
         for session, hits in sessions.items()
     }
     newest = max((candidate.created_at_epoch for candidate in candidates), default=0)
-    ranked = [
-        ((score + shares.get(c.session_id or "", SESSION_SHARE * score)) * _freshness(newest - c.created_at_epoch), c)
-        for score, c in scores
-    ]
-    return sorted(ranked, key=_order, reverse=True)
+    bonus = _moment_bonus(candidates, moments)
+    freshness = FRESHNESS if age_counts else 0.0
+    ranked = []
+    for score, c in scores:
+        share = shares.get(c.session_id or "", SESSION_SHARE * score)
+        age = math.exp2((c.created_at_epoch - newest) / HALF_LIFE_MS)
+        ranked.append(((score + share + bonus.get(c, 0.0)) * (1 + freshness * age), c))
+    return sorted(ranked, key=place, reverse=True)
+
+
+def _moment_bonus(candidates: Sequence[Candidate], moments: Sequence[Moment]) -> dict[Candidate, float]:
+    """The rarer a date is among the candidates, the more it says, as with words."""
+    bonus: dict[Candidate, float] = {}
+    for moment in moments:
+        then = [candidate for candidate in candidates if moment.holds(candidate.created_at_epoch)]
+        rarity = math.log(1 + (len(candidates) - len(then) + 0.5) / (len(then) + 0.5))
+        bonus |= {candidate: bonus.get(candidate, 0.0) + MOMENT_WORTH * rarity for candidate in then}
+    return bonus
 
 
 def by_date(candidates: Iterable[Candidate], order: Order) -> list[Scored]:
@@ -59,10 +81,7 @@ def by_date(candidates: Iterable[Candidate], order: Order) -> list[Scored]:
     return sorted(ranked, key=lambda s: (s[1].created_at_epoch, s[1].kind, s[1].id), reverse=order is Order.DATE_DESC)
 
 
-def _freshness(age_ms: int) -> float:
-    return 1 + FRESHNESS * math.exp2(-age_ms / HALF_LIFE_MS)
-
-
-def _order(scored: Scored) -> tuple[float, int, Kind, int]:
+def place(scored: Scored) -> tuple[float, int, Kind, int]:
+    """The sort key of a ranking: no two candidates have the same."""
     score, candidate = scored
     return (score, candidate.created_at_epoch, candidate.kind, candidate.id)

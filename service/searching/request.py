@@ -21,6 +21,13 @@ class Kind(StrEnum):
     PROMPT = "prompt"
 
 
+class Mode(StrEnum):
+    HYBRID = "hybrid"
+    KEYWORD = "keyword"
+    VECTOR = "vector"
+    FILTER = "filter"
+
+
 class Order(StrEnum):
     RELEVANCE = "relevance"
     DATE_DESC = "date_desc"
@@ -38,7 +45,8 @@ KINDS_BY_TYPE = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchQuery:
     """`project` is a name or a key; None searches all projects. Within a list any item is enough, the filters together
-    must all hold. A file matches by the suffix of its path, in whole components. Times are inclusive.
+    must all hold. A file matches by the suffix of its path, in whole components. Times are inclusive. `age_counts`: by
+    relevance, the older ranks a little lower.
 
     Only observations have a type and concepts, prompts have no files: such a filter leaves the other kinds out.
     """
@@ -56,12 +64,14 @@ class SearchQuery:
     limit: int = DEFAULT_LIMIT
     offset: int = 0
     order: Order = Order.RELEVANCE
+    age_counts: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchHit:
     """`tokens` is what reading the full record would cost (estimate). `score`: higher is better, comparable within one
-    answer only; 0 when nothing was ranked. `type` of a summary is `session_summary`, of a prompt `prompt`."""
+    answer only; 0 when nothing was ranked. `type` of a summary is `session_summary`, of a prompt `prompt`. `similar`:
+    so many older observations of the project say the same and are not listed themselves, `similar_ids` names them."""
 
     kind: Kind
     id: int
@@ -73,15 +83,18 @@ class SearchHit:
     created_at_epoch: int
     tokens: int
     score: float
+    similar: int = 0
+    similar_ids: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchAnswer:
-    """`mode`: `keyword`, or `filter` when there was no text to look for. `degraded`: what did not run and why, else
-    None. `total` counts what paging can reach: exact for filters and for words that are not too common to rank all
-    their rows, otherwise a lower bound."""
+    """`mode`: what ran: `hybrid` (words and meaning), `keyword`, `vector` (no word was found, only the meaning), or
+    `filter` when there was no text to look for. `degraded`: what did not run and why, else None. `total` counts what
+    paging can reach: exact for filters and for words that are not too common to rank all their rows, otherwise a lower
+    bound."""
 
-    mode: str
+    mode: Mode
     degraded: str | None
     total: int
     results: tuple[SearchHit, ...]
@@ -111,6 +124,7 @@ def search_query(given: Mapping[str, str | int | None]) -> SearchQuery:
         end_epoch=end,
         limit=_number(text, "limit", default=DEFAULT_LIMIT, lowest=1, highest=LARGEST_LIMIT),
         offset=_number(text, "offset", default=0, lowest=0, highest=LARGEST_OFFSET),
+        age_counts=_one_of(text, "age", ("on", "off"), default="on") == "on",
         order=Order(_one_of(text, "orderBy", [order.value for order in Order], default=Order.RELEVANCE.value)),
     )
 

@@ -21,6 +21,7 @@ NEGATED = frozenset("don isn aren wasn weren doesn didn hasn haven hadn won woul
 
 PATH = re.compile(r"(?<![\w.@~-])[\w.@~-]*+(?:[/\\][\w.@-]++)++")
 JOINED = re.compile(r"(?<!\w)\w++(?:(?:\.|-|#|:|::|->)\w++)++")
+COMPOUND = re.compile(r"[a-z]+(?:-[a-z]+)+")
 WORD = re.compile(r"\w+")
 PART = re.compile(r"[^\W_]+")
 LONGEST_WORD, LONGEST_PATH = 200, 1_000
@@ -59,6 +60,14 @@ def terms(text: str) -> list[Term]:
     return list(found.values())
 
 
+def names_only(text: str) -> bool:
+    """Whether a query is nothing but paths and identifiers: these are looked up, not asked about."""
+    rest = JOINED.sub(" ", PATH.sub(" ", text))
+    words = WORD.findall(rest)
+    is_named = [len(humps(word)) > 1 or any(map(str.isdigit, word)) for word in words]
+    return rest != text if not words else all(is_named)
+
+
 def phrase(words: str) -> str:
     """An FTS5 string: no character of it is syntax."""
     return '"' + words.replace('"', '""') + '"'
@@ -94,9 +103,10 @@ def _paths(text: str) -> Iterator[Term]:
 
 
 def _joined(text: str) -> Iterator[Term]:
-    """`foo-bar`, `a.b.c`, `ENT-260`: the parts are words of their own, together they say more."""
+    """`a.b.c`, `std::vec`, `ENT-260`: the parts are words of their own, together they say more. Not so in `web-shop`,
+    which would count three times."""
     for match in JOINED.finditer(PATH.sub(" ", text)):
-        if not CJK.search(match[0]) and len(match[0]) <= LONGEST_PATH:
+        if not CJK.search(match[0]) and not COMPOUND.fullmatch(match[0]) and len(match[0]) <= LONGEST_PATH:
             yield _phrase(match[0], required=False)
 
 

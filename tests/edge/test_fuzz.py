@@ -110,6 +110,7 @@ BODY_ROUTES = [
     ("POST", "/api/queue/replay"),
     ("PATCH", "/api/settings"),
     ("POST", "/api/login"),
+    ("POST", "/mcp"),
 ]
 
 

@@ -225,3 +225,45 @@ WORDLESS = [
     ),
 ]
 """Nothing to find, and nothing to break."""
+
+OPERATORS = ("AND", "OR", "NOT", "NEAR", "and", "Or")
+WORDED += [
+    *(f"{operator} upload" for operator in OPERATORS),
+    *(f"upload {operator}" for operator in OPERATORS),
+    *(f"upload {operator} {operator} worker" for operator in OPERATORS),
+    *(f"({operator}) upload {operator}(" for operator in OPERATORS),
+    *(f"{column}:upload:" for column in ("title", "facts", "files", "concepts", "narrative", "rank", "rowid")),
+    *(f"{column}: {column}: upload ((" for column in ("title", "facts", "files", "rank")),
+    *(f"upload{mark}" for mark in ("\u2028", "\u2029", "\x85", "\u00ad", "\u200d", "\u2060", "\ufe0f", "\u0301")),
+    *(f"{mark}upload worker{mark}" for mark in ("‘", "’", "„", "‚", "—", "–", "·", "•", "→", "≠", "“", "‹")),
+    *(f"upload {word}" for word in ("NULL", "nan", "-0", "1e309", "0x1F", "${jndi:ldap://x}", "../../../etc/passwd")),
+    *(f"upload{sign * 3}worker" for sign in string.punctuation if sign != "_"),
+]
+"""Operators in every place, column names, separators that no keyboard has, what other systems take for commands."""
+
+IDEOGRAPHIC = [
+    *(
+        "数据库",
+        "连接池",
+        "修复 连接",
+        "修复数据库连接池的问题",
+        "如何修复数据库?",
+        "「数据库」",
+        "数据库,连接",
+        "数据库。",
+    ),
+    *("数据库 upload", "题", "池的", '"数据库"', "数据库*", "数据库 AND 连接", "数据库 OR zzqx", "数据库 NOT zzqx"),
+    *(
+        "データベース",
+        "接続エラー",
+        "データベース接続",
+        "のエラー",
+        "接続 エラー",
+        "데이터베이스",
+        "연결",
+        "데이터 오류",
+    ),
+]
+"""Each holds a word of IDEOGRAPHS."""
+IDEOGRAPHS = ("数据库", "修复数据库连接池的问题。データベース接続のエラー。데이터베이스 연결 오류")
+"""Title and narrative of the memory that is looked for."""
