@@ -37,6 +37,7 @@ FLUSH_WAIT_S = 10.0
 CAUGHT_UP_S = 3_600.0
 LIFE_S = 2.0
 STRIKE_S = 0.1
+RECORDS_PER_TOPIC = 25
 VICTIMS = ("both", "vector process", "workers")
 NEIGHBOURS = 20
 """Documents with the same text have the same vector."""
@@ -280,7 +281,8 @@ def build(home: Path, count: int, *, seed: int) -> None:
 
 
 def store_vectors(home: Path) -> None:
-    """A vector for every document, as if it had been embedded."""
+    """A vector for every document, as if it had been embedded: all lean to one side, those of a topic more so. Of
+    vectors that have nothing in common Chroma does not find each by itself."""
     import numpy as np
 
     from service import embeddings
@@ -288,11 +290,15 @@ def store_vectors(home: Path) -> None:
     from service.vectors.embedder import DIMENSION, MODEL
 
     chance = np.random.default_rng(1)
+    common = chance.standard_normal(DIMENSION)
+    topics = chance.standard_normal((1_000, DIMENSION))
     with closing(open_writable(home / "gapless.db")) as connection:
         connection.execute("BEGIN")
         for passage in expected(home):
-            vector = chance.standard_normal(DIMENSION).astype("<f4")
-            embeddings.store(Tx(connection), passage, (vector / np.linalg.norm(vector)).tobytes(), model=MODEL)
+            topic = topics[passage.change.record_id // RECORDS_PER_TOPIC % len(topics)]
+            vector = common + topic + chance.standard_normal(DIMENSION)
+            unit = (vector / np.linalg.norm(vector)).astype("<f4").tobytes()
+            embeddings.store(Tx(connection), passage, unit, model=MODEL)
         connection.execute("COMMIT")
 
 

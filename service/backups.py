@@ -72,7 +72,7 @@ def _take_in(configuration: Configuration, backup: Path, place: Path) -> None:
         raise StoreError(f"there is no file {backup}; `gapless backup` makes one, {configuration.home / 'backups'}")
     _remove(place)
     try:
-        with closing(sqlite3.connect(_reading(backup), uri=True)) as source:
+        with closing(sqlite3.connect(_at_rest(backup), uri=True)) as source:
             _copy(source, place)
         _check(place)
         prepare_database(place, settings=configuration.settings, backups=configuration.home / "backups")
@@ -122,6 +122,12 @@ def _free_name(folder: Path, word: str, now: int) -> Path:
 def _remove(path: Path) -> None:
     for ending in BESIDE:
         Path(f"{path}{ending}").unlink(missing_ok=True)
+
+
+def _at_rest(path: Path) -> str:
+    """Without a log beside it nobody writes to it, its folder may be read-only, and nothing is left there."""
+    has_log = Path(f"{path}-wal").exists()
+    return _reading(path) if has_log else f"{path.absolute().as_uri()}?immutable=1"
 
 
 def _reading(path: Path) -> str:

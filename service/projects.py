@@ -80,8 +80,9 @@ async def of_folder(reader: Reader, ref: ProjectRef) -> str | None:
     if ref.key and (name := await reader.value(BY_KEY, {"key": ref.key})):
         return str(name)
     name = await reader.value(BY_FOLDER, {"folder": ref.folder}) or await reader.value(BY_KEY, {"key": ref.folder})
-    if name is None and (parts := [ref.name] if ref.name else _parts(ref.folder)) and parts[-1] not in (UNKNOWN, GLOBAL):
-        name = await reader.value(ADOPTABLE, {"name": parts[-1]})
+    own = ref.name or next(reversed(_parts(ref.folder)), None)
+    if name is None and own not in (None, UNKNOWN, GLOBAL):
+        name = await reader.value(ADOPTABLE, {"name": own})
     return None if name is None else str(name)
 
 

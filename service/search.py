@@ -96,7 +96,7 @@ async def search(
     if text in ("", "*"):
         return await _listed(reader, query, scopes, has_index=has_index)
     is_syntax = parse(text, {}) is not None
-    asked = vectors if query.order is Order.RELEVANCE and scopes and not is_syntax else None
+    asked = vectors if query.order is Order.RELEVANCE and scopes and not is_syntax and terms(text) else None
     meaning, degraded = await asyncio.gather(  # not a TaskGroup, which would wrap a StoreError in a group
         nearest(asked, text, [scope.source for scope in scopes], within),
         _find(reader, query, text, scopes, has_index=has_index, deadline_s=deadline_s),

@@ -111,7 +111,7 @@ def _check_database(configuration: "Configuration", *, fix: bool) -> Iterator[Fi
             yield Finding(check="schema", ok=True, message=applied)
             if not due:  # first, as the check of the whole file finds a damaged index as well
                 yield from _check_text_index(connection, wanted=configuration.settings.fts == "on", fix=fix)
-                yield _check_vector_index(connection, fix=fix)
+                yield _check_vector_index(connection, wanted=configuration.settings.chroma != "off", fix=fix)
             problems = [row[0] for statement in INTEGRITY for row in connection.execute(statement) if row[0] != "ok"]
     except runner.MigrationError as error:
         yield Finding(check="schema", ok=False, message=str(error))
@@ -155,10 +155,22 @@ def _check_text_index(connection: sqlite3.Connection, *, wanted: bool, fix: bool
         )
 
 
-def _check_vector_index(connection: sqlite3.Connection, *, fix: bool) -> Finding:
+def _check_vector_index(connection: sqlite3.Connection, *, wanted: bool, fix: bool) -> Finding:
     from service import watermarks
     from service.clock import now_ms
 
+    if not wanted:
+        return Finding(check="vector index", ok=True, message="not in use (CHROMA=off); search goes by words")
+    broken = connection.execute(
+        watermarks.BROKEN, {"name": watermarks.NAME, "failures": watermarks.BROKEN_AFTER}
+    ).fetchone()
+    if broken:
+        return Finding(
+            check="vector index",
+            ok=False,
+            message=f"fails since {local_time(broken['failing_epoch'])}: {broken['error']}",
+            advice="search goes by words meanwhile; what is said there corrects it, then the index goes on by itself",
+        )
     given_up = connection.execute(watermarks.GIVEN_UP).fetchall()
     if given_up and fix:
         connection.execute(watermarks.TRY_AGAIN, {"now": now_ms()})

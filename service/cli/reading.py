@@ -33,8 +33,12 @@ def search(
     files: Annotated[str | None, typer.Option(help="Ends of paths, separated by commas.")] = None,
     session: Annotated[str | None, typer.Option(help="The client's session id.")] = None,
     platform: Annotated[str | None, typer.Option(help="The client, as claude-code.")] = None,
-    since: Annotated[str | None, typer.Option(help="From this date or time on (ISO 8601).")] = None,
-    until: Annotated[str | None, typer.Option(help="Up to this date or time (ISO 8601).")] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", "--date-start", help="From this date or time on (ISO 8601).")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", "--date-end", help="Up to this date or time (ISO 8601).")
+    ] = None,
     limit: Annotated[int | None, typer.Option(help="1 to 100.", show_default="20")] = None,
     offset: Annotated[int | None, typer.Option(help="Leave out so many.")] = None,
     order_by: Annotated[str | None, typer.Option(help="relevance, date_desc or date_asc.")] = None,

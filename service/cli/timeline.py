@@ -25,8 +25,12 @@ def timeline(
     ] = None,
     *,
     query: Annotated[str | None, typer.Option(help="Around its best hit.")] = None,
-    before: Annotated[int, typer.Option(min=0, max=100, help="So many records before.")] = DEPTH,
-    after: Annotated[int, typer.Option(min=0, max=100, help="So many records after.")] = DEPTH,
+    before: Annotated[
+        int, typer.Option("--before", "--depth-before", min=0, max=100, help="So many records before.")
+    ] = DEPTH,
+    after: Annotated[
+        int, typer.Option("--after", "--depth-after", min=0, max=100, help="So many records after.")
+    ] = DEPTH,
     project: Annotated[
         str | None,
         typer.Option(envvar="GAPLESS_PROJECT", help="By name or key.", show_default="a record's own, or the folder's"),

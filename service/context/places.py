@@ -25,7 +25,7 @@ class Place:
 
 async def find(reader: Reader, ref: ProjectRef, exclude: Sequence[str]) -> Place | None:
     """None when the folder is excluded: then nothing may be told there, whatever was stored before."""
-    if folders.is_excluded(ref.folder, list(exclude)):
+    if _is_excluded(ref.folder, exclude):
         return None
     found = _identified(ref.folder)
     named = replace(ref, key=ref.key or (found.key if found else None))
@@ -36,6 +36,13 @@ async def find(reader: Reader, ref: ProjectRef, exclude: Sequence[str]) -> Place
         known += [name] if name else []
     label = own or ref.override or ref.name or (found.name if found else PurePath(ref.folder).name or ref.folder)
     return Place(label=label, projects=tuple(dict.fromkeys(known)), root=found.root if found else ref.folder)
+
+
+def _is_excluded(folder: str, exclude: Sequence[str]) -> bool:
+    try:
+        return folders.is_excluded(folder, list(exclude))
+    except ValueError:  # no folder of any machine: a NUL in it
+        return False
 
 
 def _identified(folder: str) -> folders.Project | None:

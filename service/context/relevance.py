@@ -96,7 +96,7 @@ async def about(reader: Reader, prompt: str, project: str | None, *, vectors: Ne
 
 
 async def _near(vectors: Nearest | None, prompt: str, project: str | None) -> list[int]:
-    if vectors is None:
+    if vectors is None or not terms(prompt):  # signs alone are near anything that is as short
         return []
     try:
         async with asyncio.timeout(MEANING_S):

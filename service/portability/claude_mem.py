@@ -16,12 +16,23 @@ from service.models import ObservationType
 
 ORIGIN = "claude-mem"
 TABLES = ("sdk_sessions", "user_prompts", "observations", "session_summaries")
+OF_GAPLESS = "message_payloads"
+"""A table that only we have; observations and sessions have both."""
 COLUMNS = "SELECT name FROM pragma_table_info(:table)"
 TYPES = frozenset(kind.value for kind in ObservationType)
 SUMMARY_TEXTS = ("request", "investigated", "learned", "completed", "next_steps", "notes")
 
 Record = dict[str, Any]
 Row = Mapping[str, Any]
+
+
+def is_one(path: Path) -> bool:
+    """Whether a SQLite file is a database of claude-mem."""
+    try:
+        with closing(_open(path)) as connection:
+            return _is_one(connection)
+    except sqlite3.DatabaseError:
+        return False
 
 
 def records(path: Path) -> Iterator[tuple[str, Record]]:
@@ -32,9 +43,9 @@ def records(path: Path) -> Iterator[tuple[str, Record]]:
     try:
         with closing(_open(path)) as connection:
             connection.row_factory = sqlite3.Row
+            if not _is_one(connection):
+                raise InvalidInput(f"{path} is no database of claude-mem", field="paths")
             there = {table: _columns(connection, table) for table in TABLES}
-            if not there["observations"] & {"narrative", "text", "title"}:
-                raise InvalidInput(f"{path} is no database of claude-mem: it has no observations", field="paths")
             known = {_memory_id(row): row for row in _rows(connection, "sdk_sessions", there)}
             for table, make in MAKERS.items():
                 for row in _rows(connection, table, there):
@@ -46,7 +57,13 @@ def records(path: Path) -> Iterator[tuple[str, Record]]:
 def _open(path: Path) -> sqlite3.Connection:
     """Without a log beside it nobody writes to it, and its folder may be read-only."""
     mode = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "immutable=1"
-    return sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)
+    uri = f"{path.absolute().as_uri()}?{mode}"
+    return sqlite3.connect(uri, uri=True, check_same_thread=False)  # read in portions, by whichever thread is free
+
+
+def _is_one(connection: sqlite3.Connection) -> bool:
+    says = _columns(connection, "observations") & {"narrative", "text", "title"}
+    return bool(says) and not _columns(connection, OF_GAPLESS)
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> set[str]:

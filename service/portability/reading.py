@@ -1,5 +1,6 @@
 """What is in the files that a person names: exports of ours, databases of claude-mem, recordings of clients."""
 
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -55,7 +56,7 @@ def format_of(path: Path) -> Format | None:
     """By what is in the file; None when it is none of them."""
     with path.open("rb") as file:
         if file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC:
-            return Format.CLAUDE_MEM
+            return Format.CLAUDE_MEM if claude_mem.is_one(path) else None
     first = [record for _, record in islice(records(path, []), LOOKED_AT)]
     if not first:
         return Format.JSONL if not path.stat().st_size else None
@@ -70,7 +71,7 @@ def lines(path: Path, form: Format) -> Iterator[AnyLine | Unusable]:
 def _json_lines(path: Path) -> Iterator[AnyLine | Unusable]:
     with path.open("rb") as file:
         number = 0
-        while raw := file.readline(LONGEST_LINE_BYTES):
+        while raw := file.readline(LONGEST_LINE_BYTES).removeprefix(BOM_UTF8):
             number += 1
             if raw.strip():
                 yield _line(raw, f"{path}:{number}")
@@ -104,7 +105,7 @@ def need_format(path: Path, form: Format | None) -> Format:
     if found is None:
         raise InvalidInput(
             f"{path} is neither an export of Gapless, nor a transcript, nor a database of claude-mem; "
-            "name its format with --from",
+            "name its format with --from. A database of Gapless comes back by `gapless restore`",
             field="paths",
         )
     return found

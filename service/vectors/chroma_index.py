@@ -305,8 +305,8 @@ def _finds(collection: "Collection", vector: "NDArray[np.float32]") -> bool:
 
 
 def _is_torn(folder: Path) -> bool:
-    """Chroma writes header.bin first and index_metadata.pickle last. Whatever ended the process in between, the index may
-    open and not find some of what it holds: few of many are more than the comparison with SQLite sees."""
+    """Chroma writes header.bin first and index_metadata.pickle last. Whatever ended the process in between, the index
+    may open and not find some of what it holds: a few of many are too few for the comparison with SQLite."""
     pairs = ((header, header.with_name("index_metadata.pickle")) for header in folder.glob("*/header.bin"))
     return any(last.exists() and last.stat().st_mtime_ns < first.stat().st_mtime_ns for first, last in pairs)
 

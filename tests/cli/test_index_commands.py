@@ -99,3 +99,20 @@ def test_after_waiting_what_was_remembered_is_in_the_index(own_port: Path) -> No
     with closing(sqlite3.connect(own_port / "gapless.db")) as connection:
         assert connection.execute("SELECT count(*) FROM embeddings").fetchone()[0] == 1
     assert any((own_port / "chroma").iterdir())
+
+
+def test_doctor_says_since_when_the_index_is_broken_and_why(command: Command, memory: Path, change: Change) -> None:
+    change(BROKEN)
+    outcome = command(memory, "doctor", "--json")
+    (finding,) = [each for each in outcome.json["findings"] if each["check"] == "vector index"]
+    assert (outcome.code, finding["ok"]) == (1, False)
+    assert "the disk is full" in finding["message"]
+
+
+def test_doctor_does_not_vouch_for_an_index_that_is_not_in_use(command: Command, memory: Path, change: Change) -> None:
+    change(BROKEN)
+    (memory / "settings.toml").write_text('CHROMA = "off"\n')
+    outcome = command(memory, "doctor", "--json")
+    (finding,) = [each for each in outcome.json["findings"] if each["check"] == "vector index"]
+    assert finding["ok"] is True
+    assert "not in use" in finding["message"]

@@ -143,6 +143,29 @@ def test_a_file_of_another_kind_is_refused_in_words(command: Command, tmp_path: 
     assert "--from" in told.stderr
 
 
+def test_a_database_of_gapless_is_no_database_of_claude_mem(command: Command, memory: Path, tmp_path: Path) -> None:
+    for given in ((), ("--from", "claude-mem")):
+        told = command(tmp_path / "other", "import", memory / "gapless.db", *given)
+        assert told.code == 2
+        assert "claude-mem" in told.stderr
+    assert command(tmp_path / "other", "export").stdout == ""
+
+
+def test_of_a_folder_databases_of_others_are_passed_over(command: Command, exported: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "mixed"
+    folder.mkdir()
+    exported.rename(folder / "memory.jsonl")
+    with closing(sqlite3.connect(folder / "browser.db")) as connection:
+        connection.execute("CREATE TABLE bookmarks (url TEXT)")
+    told = command(tmp_path / "other", "import", folder, "--json")
+    assert (told.code, told.json["files"]) == (0, 1)
+
+
+def test_a_byte_order_mark_costs_no_line(command: Command, exported: Path, tmp_path: Path) -> None:
+    exported.write_bytes(b"\xef\xbb\xbf" + exported.read_bytes())
+    assert command(tmp_path / "other", "import", exported, "--json").json["unusable"] == []
+
+
 PEER_SCHEMA = """
 CREATE TABLE sdk_sessions (id INTEGER PRIMARY KEY, {client} TEXT, {memory} TEXT, project TEXT, started_at TEXT,
     started_at_epoch INTEGER, completed_at_epoch INTEGER, status TEXT);

@@ -40,8 +40,8 @@ class Account:
 
 
 @pytest.fixture
-def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> Account:
-    home = tmp_path / 'J "D" é$x'  # the service's socket has to fit below it
+def account(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, command: Command) -> Account:
+    home = tmp_path_factory.mktemp("a") / 'J "D" é$x'  # the service's socket has to fit below it
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
     for variable in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "XDG_CONFIG_HOME"):

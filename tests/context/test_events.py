@@ -194,6 +194,14 @@ async def test_the_route_takes_a_project_by_name_and_asks_for_one_of_the_two(
     assert answer.json()["error"]["field"] == "cwd"
 
 
+@pytest.mark.parametrize("folder", ["\0", "/work/\0shop", "x" * 5_000, "~", "C:\\work\\mill", "\N{GRINNING FACE}"])
+async def test_no_folder_is_too_odd_to_be_asked_about(service: Service, notebook: Notebook, folder: str) -> None:
+    answer = await service.client.get("/api/context/inject", params={"cwd": folder})
+    assert (answer.status_code, "pnpm" in answer.text) == (200, False)
+    answer = await service.client.post("/api/context/semantic", json={"q": ASKING, "cwd": folder})
+    assert answer.json() == {"text": "", "tokens": 0, "left_out": 0}
+
+
 async def test_a_question_is_answered_in_its_project_or_in_all(service: Service, notebook: Notebook) -> None:
     for where in ({}, {"project": "shop"}, {"cwd": FOLDER}):
         answer = await service.client.post("/api/context/semantic", json={"q": ASKING, **where})

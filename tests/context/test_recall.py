@@ -161,6 +161,12 @@ async def test_what_is_near_in_meaning_is_told_after_what_holds_the_words(filled
     assert (await filled.prompt("nothing that stands anywhere, zxqv plumbus")).given == (3, 51, 5)
 
 
+@pytest.mark.parametrize("prompt", ["", "   ", "?! ((( ))) --"])
+async def test_nothing_is_near_a_prompt_that_says_nothing(filled: Notebook, prompt: str) -> None:
+    filled.vectors = Index({3: 0.8})
+    assert (await filled.prompt(prompt)).text == ""
+
+
 @pytest.mark.parametrize("index", [Index({3: 0.8}, away=True), Index({3: 0.8}, hangs=True)])
 async def test_without_the_vectors_the_words_answer(filled: Notebook, index: Index) -> None:
     filled.vectors = index

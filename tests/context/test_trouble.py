@@ -1,6 +1,7 @@
 """A session begins with one line when capture is broken, and with none when it is well."""
 
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -82,7 +83,7 @@ async def test_a_pause_that_someone_wanted_is_no_trouble(begun: Notebook) -> Non
 async def test_failures_in_a_row_are_counted_with_their_beginning(begun: Notebook) -> None:
     for number in range(4):
         at = NOW - (10 - number) * MINUTE_MS
-        await begun.core.database.write(lambda tx, at=at: providers.failed(tx, "rules", "no luck", now=at))
+        await begun.core.database.write(partial(providers.failed, provider="rules", message="no luck", now=at))
     assert f"4 failures in a row since {local_minute(NOW - 10 * MINUTE_MS)}, the last: no luck" in await line(begun)
     await begun.core.database.write(lambda tx: providers.succeeded(tx, "rules", now=NOW))
     assert await line(begun) == ""

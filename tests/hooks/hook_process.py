@@ -146,10 +146,10 @@ def _read_request(connection: socket.socket) -> Request | None:
 def unix_service(home: Path, answer: Answer) -> Iterator[StandIn]:
     (home / "run").mkdir(parents=True, exist_ok=True)
     path = home / "run" / "gapless.sock"
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(str(path))
-    with StandIn(answer=answer).listening(listener) as service:
-        yield service
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        with StandIn(answer=answer).listening(listener) as service:
+            yield service
     path.unlink(missing_ok=True)
 
 

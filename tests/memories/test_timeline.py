@@ -136,7 +136,7 @@ async def test_an_expired_memory_is_no_neighbour(day: None, stated: Stated, arou
 async def test_walking_from_record_to_record_meets_each_once(memory: Memory, around: Around) -> None:
     rng = random.Random(7)
     for number in range(60):
-        make = rng.choice([memory.observation, memory.summary, memory.prompt])
+        make: Any = rng.choice([memory.observation, memory.summary, memory.prompt])
         await make(f"row {number}", at=T0 + rng.randrange(20))
     walked, step = list[TimelineEntry](), (await around("1999-01-01", depth_after=1)).results
     while step:

@@ -95,6 +95,15 @@ async def test_nothing_like_it_finds_nothing(memory: Memory, meanings: Meanings)
     assert (answer.total, answer.results) == (0, ())
 
 
+@pytest.mark.parametrize("query", ['"', "%", "((( )))", "!?", '""'])
+async def test_signs_alone_mean_nothing(memory: Memory, meanings: Meanings, query: str) -> None:
+    for text in ("\N{REPLACEMENT CHARACTER}", "x", "a b"):
+        await memory.observation(text)
+    await meanings.read(memory.core.database)
+    answer = await find(memory, meanings, query)
+    assert (answer.mode, answer.total) == ("keyword", 0)
+
+
 class Away:
     """An index that can't be asked."""
 

@@ -9,7 +9,9 @@ import sqlite3
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from service.settings import load
@@ -71,7 +73,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def read_only(folder: Path) -> Iterator[None]:
-    for options in (["--bind", folder, folder], ["-o", "remount,bind,ro", folder]):
+    for options in (["--bind", str(folder), str(folder)], ["-o", "remount,bind,ro", str(folder)]):
         if subprocess.run(["mount", *options], check=False).returncode:
             pytest.skip("needs the right to mount a folder read-only")
     try:
@@ -178,7 +180,7 @@ async def test_a_collection_that_is_not_ours_is_replaced(
     import chromadb
     from chromadb.config import Settings
 
-    client = chromadb.PersistentClient(str(home / "chroma"), Settings(anonymized_telemetry=False))
+    client: Any = chromadb.PersistentClient(str(home / "chroma"), Settings(anonymized_telemetry=False))
     client.delete_collection("gapless")
     metadata = {
         "dimension": {"index_id": "mine", "model": filled.model},
@@ -187,7 +189,7 @@ async def test_a_collection_that_is_not_ours_is_replaced(
     }[harm]
     other = client.create_collection("gapless", embedding_function=None, metadata=metadata)
     width = 3 if harm == "dimension" else 384
-    other.upsert(ids=["a"], embeddings=[[0.5] * width], metadatas=[{"x": 1}])
+    other.upsert(ids=["a"], embeddings=np.full((1, width), 0.5, np.float32), metadatas=[{"x": 1}])
     client.close()
     state = await in_the_end(vectors)
     assert (state.documents, state.model) == (0, filled.model)

@@ -51,7 +51,8 @@ class Server:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        command = [Path(sys.executable).with_name("chroma"), "run", "--path", self.folder, "--host", "127.0.0.1"]
+        chroma = str(Path(sys.executable).with_name("chroma"))
+        command = [chroma, "run", "--path", str(self.folder), "--host", "127.0.0.1"]
         self.process = subprocess.Popen(
             [*command, "--port", str(self.port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from service.vectors import exact
+from service.vectors.embedder import VECTOR_BYTES
 from service.vectors.exact import DOC_TYPES, StoredVectors
 from service.vectors.protocol import Neighbour, VectorsUnavailable
 from tests.vectors.vector_store import change, document, random_vector, store
@@ -14,7 +15,7 @@ from tests.vectors.vector_store import change, document, random_vector, store
 def mixed(*names: str) -> bytes:
     """The direction between several named vectors."""
     total = np.sum([np.frombuffer(random_vector(name), "<f4") for name in names], axis=0)
-    return (total / np.linalg.norm(total)).astype("<f4").tobytes()
+    return bytes((total / np.linalg.norm(total)).astype("<f4").tobytes())
 
 
 def near(
@@ -93,7 +94,7 @@ def test_a_large_project_is_searched_piece_by_piece(
 
 
 def test_memory_for_projects_is_bounded(home: Path, stored: StoredVectors, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exact, "CACHE_BYTES", 20 * exact.VECTOR_BYTES)
+    monkeypatch.setattr(exact, "CACHE_BYTES", 20 * VECTOR_BYTES)
     for number in range(10):
         store(home, [document(number * 10 + i, project=f"p{number}") for i in range(8)])
         assert len(near(stored, "q", project=f"p{number}", limit=20)) == 8

@@ -163,9 +163,9 @@ async def test_a_new_record_makes_a_lost_index_known_at_once(bench: Bench) -> No
 async def test_with_a_lost_mark_a_full_index_is_made_anew_without_embedding(bench: Bench) -> None:
     await bench.write(lambda tx: records.observation(tx, "t", "", ["a"]))
     await bench.settle()
-    await bench.write(
-        lambda tx: (tx.run("DELETE FROM watermarks"), records.delete(tx, 1), records.observation(tx, "u"))
-    )
+    await bench.write(lambda tx: tx.run("DELETE FROM watermarks"))
+    await bench.write(lambda tx: records.delete(tx, 1))
+    await bench.write(lambda tx: records.observation(tx, "u"))
     await bench.settle()
     assert bench.ids() == {"obs_2_narrative"}
 
