@@ -37,10 +37,12 @@ FLUSH_WAIT_S = 10.0
 CAUGHT_UP_S = 3_600.0
 LIFE_S = 2.0
 STRIKE_S = 0.1
-RECORDS_PER_TOPIC = 25
+RECORDS_PER_TOPIC = 25  # of vectors made beforehand
 VICTIMS = ("both", "vector process", "workers")
 NEIGHBOURS = 20
 """Documents with the same text have the same vector."""
+UNFOUND_SHARE = 0.0005
+"""Chroma's search is approximate: an index of 23,000 documents that nobody disturbed did not find one of them."""
 
 COUNTED = """
 import sys
@@ -264,7 +266,8 @@ def differences(home: Path) -> Iterator[str]:
         yield f"{len(orphans)} documents are orphans, such as {min(orphans)}"
     if collection.count() != len(wanted):
         yield f"Chroma counts {collection.count()} documents instead of {len(wanted)}"
-    if unfound := [doc_id for doc_id, vector in vectors.items() if doc_id not in near(vector)]:
+    unfound = [doc_id for doc_id, vector in vectors.items() if doc_id not in near(vector)]
+    if len(unfound) > UNFOUND_SHARE * len(vectors):
         yield f"{len(unfound)} documents are not found by their own vectors, such as {min(unfound)}"
 
 

@@ -136,7 +136,7 @@ class Needle:
 
 ASKED_WORDS = range(3, 9)
 OPENINGS = ("how did we", "why does the", "what was the", "where is", "when did", "")
-TOLD_ROWS = 1_000_000
+TOLD_ROWS, LEFT_BY_CHANCE = 1_000_000, 0.1
 ROW_WORDS = 100
 EVERYDAY = [rank for rank, word in enumerate(dict.fromkeys(COMMON)) if word not in STOP_WORDS]
 
@@ -172,7 +172,7 @@ def _identifying(language: Language, ranks: Sequence[int] | Ranks) -> list[int] 
     language.random.shuffle(order)
     shares = [min(1.0, ROW_WORDS * float(language.shares[ranks[place]])) for place in order]
     rows = list(accumulate(shares, lambda left, share: left * share, initial=float(TOLD_ROWS)))[1:]
-    fewest = next((count for count, left in enumerate(rows, 1) if left < 0.1), None)  # noqa: PLR2004 - rows by chance
+    fewest = next((count for count, left in enumerate(rows, 1) if left < LEFT_BY_CHANCE), None)
     if fewest is None or fewest not in ASKED_WORDS:
         return None
     count = language.random.randrange(fewest, ASKED_WORDS.stop)

@@ -33,7 +33,7 @@ NO_FTS5 = "no_fts5: this SQLite has no full-text index (or FTS is off); looked t
 DAMAGED = (
     "text_index: the full-text index cannot be read ({error}); looked through the rows, run `gapless doctor --fix`"
 )
-SMALL_PROJECT_ROWS = 5_000
+SMALL_PROJECT_ROWS, NARROWED_ROWS = 5_000, 20_000
 GROUPED = 50
 """Hits, the best ones, among which near-duplicates are grouped."""
 TOO_SLOW = "deadline: stopped after {seconds:g} s; there may be more"
@@ -51,7 +51,8 @@ ORDER BY r.created_at_epoch {direction}, r.id {direction} LIMIT :limit
 COUNT = "SELECT count(*) FROM {table} r{where}"
 IN_INDEX = "r.id IN (SELECT rowid FROM {index} WHERE {index} MATCH :narrow)"
 LIGHT = """
-SELECT r.id, r.session_id, r.created_at_epoch FROM {table} r WHERE r.id IN (SELECT value FROM json_each(:ids)){where}
+SELECT r.id, r.session_id, r.created_at_epoch
+FROM json_each(:ids) given CROSS JOIN {table} r ON r.id = given.value WHERE TRUE{where}
 """
 DESCRIBED = """
 SELECT id, project, created_at_epoch,
@@ -104,7 +105,8 @@ async def search(
     by_text = {scope.source.kind: scope.found.scores for scope in scopes}
     by_words = sum(map(len, by_text.values()))
     looked_up = by_words > 0 and names_only(text)
-    near = [] if looked_up else await _near(reader, scopes, meaning.neighbours)
+    neighbours = meaning.neighbours if by_words else meaning.of_unwritten(text)
+    near = [] if looked_up else await _near(reader, scopes, neighbours)
     ranked, similar = await _grouped(reader, await _ordered(reader, query, text, scopes, near))
     hits = await _hits(reader, ranked[query.offset : query.offset + query.limit])
     total = by_words + sum(candidate.id not in by_text[candidate.kind] for candidate in near)
@@ -127,8 +129,8 @@ async def _within(reader: Reader, given: str | None) -> Within | None:
     name = None if given is None else await projects.find(reader, plain(given))
     if name is None:
         return None
-    rows = await reader.value(ROWS_OF_PROJECT, {"project": name, "limit": SMALL_PROJECT_ROWS + 1})
-    return Within(project=name, small=rows <= SMALL_PROJECT_ROWS)
+    rows = await reader.value(ROWS_OF_PROJECT, {"project": name, "limit": NARROWED_ROWS + 1})
+    return Within(project=name, small=rows <= SMALL_PROJECT_ROWS, narrows=rows <= NARROWED_ROWS)
 
 
 async def _listed(reader: Reader, query: SearchQuery, scopes: Sequence[_Scope], *, has_index: bool) -> SearchAnswer:

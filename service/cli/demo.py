@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from service.cli.output import complain, print_line, print_table
+from service.cli.processes import log_file
+from service.private_files import make_folder
 
 if TYPE_CHECKING:
     from service.context.start import Context
@@ -75,12 +77,15 @@ def _service(configuration: "Configuration") -> Iterator[subprocess.Popen[bytes]
 
     command = [sys.executable, "-I", "-m", "service.cli", "serve", "--port", "0"]
     environment = _environment(configuration.home)
-    process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    path = log_file(configuration.home)
+    make_folder(path.parent)
+    with path.open("wb") as output:
+        process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
     try:
         deadline = time.monotonic() + START_WITHIN_S
         while not live.readiness(configuration).ready:
             if process.poll() is not None or time.monotonic() > deadline:
-                complain("the service did not start; its own message is above")
+                complain(f"the service did not start: {path.read_text(errors='replace').strip()}")
                 raise typer.Exit(1)
             time.sleep(LOOK_AGAIN_S)
         yield process
@@ -141,7 +146,7 @@ async def _remembered(
     async with core.database.reader() as reader:
         _, rows = await observations.newest(reader, project=None, limit=ROWS, offset=0, now=now_ms())
         _, summaries = await observations.newest_summaries(reader, project=None, limit=ROWS, offset=0)
-        answer = await search(reader, search_query({"query": bundled.QUESTION, "limit": HITS}))
+        answer = await search(reader, search_query({"query": bundled.QUESTION, "limit": HITS}), vectors=core.vectors)
         asked = Asked(ref=ProjectRef(folder=str(project)))
         told = await at_start(reader, asked, core.configuration, source=None, now=now_ms())
         return rows, summaries, answer, told

@@ -117,7 +117,7 @@ async def newest(reader: Reader, projects: Sequence[str], *, now: int) -> list[C
 async def about_file(reader: Reader, project: str, path: str, *, now: int) -> list[Candidate]:
     """The newest that touched a file, its path given from the top of the working tree. Needs the text index."""
     query = SearchQuery(files=(path,), project=project)
-    limits = conditions(SOURCES[Kind.OBSERVATION], query, Within(project=project, small=True))
+    limits = conditions(SOURCES[Kind.OBSERVATION], query, Within(project=project, small=True, narrows=True))
     if limits is None or not await reader.value(HAS_INDEX):
         return []
     narrow = " AND ".join(f"({part})" for part in limits.narrow)

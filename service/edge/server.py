@@ -22,6 +22,7 @@ from service.core import Core
 from service.edge.app import build_app, make_edge
 from service.edge.security import read_token
 from service.edge.state import Edge
+from service.edge.wire import Wire
 from service.errors import SettingsError
 from service.liveness import only_service
 from service.settings import Configuration
@@ -105,7 +106,7 @@ async def serve(app: ASGIApp, sockets: list[socket.socket], *, stop: asyncio.Eve
     """Answer requests until `stop`, and finish those under way."""
     config = uvicorn.Config(
         app,
-        http="httptools",
+        http=Wire,
         ws="none",
         lifespan="on",
         log_config=None,

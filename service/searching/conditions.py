@@ -24,24 +24,33 @@ EXISTS (SELECT 1 FROM json_each(r.{column}) path JOIN json_each(:suffixes) suffi
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
     """`where` is SQL over the alias r, '' when nothing is filtered; `narrow` are FTS5 expressions that every match
-    fulfils, so that the index does not walk through rows that `where` would refuse."""
+    fulfils, so that the index does not walk through rows that `where` would refuse; `project` is another, for queries
+    that rank nothing."""
 
     where: str
     params: dict[str, Any]
     narrow: tuple[str, ...]
+    project: str | None = None
     in_small_project: bool = False
 
     def narrowed(self, match: str) -> str:
         return " AND ".join(f"({part})" for part in (*self.narrow, match))
 
+    def within_project(self, match: str) -> str:
+        """As `narrowed`, to a project of any size: where nothing is ranked its postings cost little and spare much."""
+        given = self.project is not None and self.project not in self.narrow
+        return f"({self.project}) AND {self.narrowed(match)}" if given else self.narrowed(match)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Within:
-    """The project that is searched, by name. `small`: its rows are few enough that looking them up inside the index
-    is cheaper than refusing the others afterwards (bm25 walks all rows of the project then, for every query)."""
+    """The project that is searched, by name. `narrows`: its rows are few enough that looking them up inside the index
+    is cheaper than refusing the others afterwards (bm25 walks all rows of the project then, for every query); `small`:
+    so few that they can be ranked among themselves."""
 
     project: str
     small: bool
+    narrows: bool
 
 
 def conditions(
@@ -72,6 +81,7 @@ def conditions(
         where=" AND ".join(parts),
         params=used,
         narrow=tuple(narrow),
+        project=_in_index(within),
         in_small_project=within is not None and within.small,
     )
 
@@ -96,11 +106,17 @@ def _where(source: Source, query: SearchQuery, within: Within | None) -> Iterato
 
 
 def _narrow(source: Source, query: SearchQuery, within: Within | None, suffixes: list[str]) -> Iterator[str]:
-    if within is not None and within.small and PART.search(within.project):
-        yield f"project : ^{phrase(within.project)}"
+    in_project = _in_index(within)
+    if within is not None and within.narrows and in_project is not None:
+        yield in_project
     for columns, wanted in ((source.files, suffixes), (("concepts",), query.concepts)):
         if wanted and all(PART.search(one) for one in wanted):
             yield f"{{{' '.join(columns)}}} : ({' OR '.join(phrase(plain(one)) for one in wanted)})"
+
+
+def _in_index(within: Within | None) -> str | None:
+    """The project as the index has it; None where its name has nothing that the tokenizer takes for a word."""
+    return f"project : ^{phrase(within.project)}" if within is not None and PART.search(within.project) else None
 
 
 def _suffix(path: str) -> str:

@@ -21,7 +21,7 @@ async def every(reader: Reader, query: SearchQuery) -> dict[Kind, list[int]]:
 
 async def _of_kind(reader: Reader, source: Source, query: SearchQuery) -> list[int]:
     match = _match(plain(query.query), source)
-    within = None if query.project is None else Within(project=query.project, small=False)
+    within = None if query.project is None else Within(project=query.project, small=False, narrows=False)
     limits = conditions(source, query, within)
     if match is None or limits is None:
         return []

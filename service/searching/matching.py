@@ -7,7 +7,8 @@ fill what is left.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, combinations
 
@@ -58,15 +59,28 @@ FROM json_each(:matches) term CROSS JOIN {index}{join} WHERE {index} MATCH term.
 NEWEST = """
 SELECT {index}.rowid AS id FROM {index}{join} WHERE {index} MATCH :match{where} ORDER BY {index}.rowid DESC LIMIT :limit
 """
+HOLDING = """
+SELECT (SELECT json_group_array(id) FROM (
+    SELECT {index}.rowid AS id FROM {index}{join} WHERE {index} MATCH term.value{where}
+    ORDER BY {index}.rowid DESC LIMIT :limit)) AS ids
+FROM json_each(:matches) term ORDER BY term.key
+"""
+HOLD = """
+SELECT term.key AS place, {index}.rowid AS id
+FROM json_each(:matches) term CROSS JOIN json_each(:ids) row CROSS JOIN {index}
+WHERE {index} MATCH term.value AND {index}.rowid = row.value
+"""
 JOIN = " CROSS JOIN {table} r ON r.id = {index}.rowid"
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A term and how many rows hold it: exact below the cap, an estimate above. `worth`: what its score counts."""
+    """A term and how many rows hold it: exact below the cap, an estimate above. `rarity`: what bm25 would give it in a
+    record of middle length; `worth`: what its score counts."""
 
     term: Term
     rows: int
+    rarity: float
     worth: float = 1.0
 
 
@@ -104,16 +118,17 @@ class Matching:
         """Find rows by a natural-language query's terms."""
         present = await self._present(terms)
         rare, common = _split(present)
+        beside = _beside(common) if rare else []
         if rare:
             await self._rank_each(rare)
-            if beside := _beside(common):
+            if beside:
                 await self._add(rare, beside)
             required = [counted.term.match for counted in present if counted.term.required]
             if 1 < len(required) <= MOST_REQUIRED:
                 self.found.whole.update(await self._newest(" AND ".join(required), RANKED_ROWS))
         if common:
-            await self._together([counted for counted in common if counted.term.required][:MOST_REQUIRED])
-            await self._everyday([c.term.match for c in common if c.term.required] or [common[0].term.match])
+            required_common = [counted for counted in common if counted.term.required]
+            await self._everyday(required_common or common[:1], beside)
 
     async def syntax(self, syntax: Syntax) -> None:
         """Find rows by an expression in FTS5's own syntax."""
@@ -124,36 +139,76 @@ class Matching:
     async def _present(self, terms: Sequence[Term]) -> list[Counted]:
         """The terms that occur at all, the rarest first, not more than are worth looking for."""
         matches = [term.match for term in terms]
-        counts = await self._count(matches)
-        worths = await self._worths(matches, counts)
+        span, counts = await self._spans([self.conditions.narrowed(match) for match in matches])
+        of, worths = await self._worths(matches, counts, span)
         present = [
-            Counted(term, rows, worth if term.required else OPTIONAL * worth)
+            Counted(term, rows, _rarity(rows, of), worth if term.required else OPTIONAL * worth)
             for term, rows, worth in zip(terms, counts, worths, strict=True)
             if rows
         ]
         return sorted(present, key=lambda counted: counted.rows)[:MOST_TERMS]
 
-    async def _worths(self, matches: Sequence[str], counts: Sequence[int]) -> list[float]:
-        """bm25 knows how rare a term is among all rows; what a term tells in a small project is how rare it is there:
+    async def _worths(self, matches: Sequence[str], counts: Sequence[int], span: int) -> tuple[int, list[float]]:
+        """How many rows are searched, and what the terms' scores count among them.
+
+        bm25 knows how rare a term is among all rows; what a term tells in a small project is how rare it is there:
         the name of the project's own product tells nothing."""
         if not self.conditions.in_small_project:
-            return [1.0] * len(matches)
+            return span, [1.0] * len(matches)
         own = await self.reader.value(ROWS_OF_PROJECT.format(table=self.source.table), self.conditions.params)
         rows, everywhere = await self._spans(matches)
-        return [
+        return own, [
             _rarity(here, own) / max(_rarity(there, rows), LEAST_RARITY) if here else 0.0
             for here, there in zip(counts, everywhere, strict=True)
         ]
 
-    async def _everyday(self, matches: Sequence[str]) -> None:
-        """Rows that hold everyday words only: those with all of them, all but one, pairs, then titles."""
+    async def _everyday(self, common: Sequence[Counted], beside: Collection[str]) -> None:
+        """Rows that hold everyday words: those with all of them, with most of them, pairs, then titles. `beside` are
+        words that the rows of rare ones have been given already."""
+        matches = [counted.term.match for counted in common]
         together = " AND ".join(matches)
         if not self.scores and len(matches) > 1 and await self._attempt(together):
             self.found.whole.update(self.scores)
-        for match in _combined(matches):
+        if len(self.found.whole) < ENOUGH and len(matches) >= TOGETHER:
+            await self._most_of(common[:MOST_REQUIRED], beside)
+        for match in _pairs(matches):
             if len(self.scores) < ENOUGH:
                 await self._attempt(match)
         await self._fill(dict.fromkeys((together, *matches[:RAREST])))
+
+    async def _most_of(self, common: Sequence[Counted], beside: Collection[str]) -> None:
+        """Rows that hold TOGETHER of the rarest words, and what all words add to them. A word counts what it is rare:
+        bm25 walks the whole postings of every word, for every conjunction anew; the best row alone is worth that."""
+        sets = [tuple(range(len(common))), *combinations(range(min(len(common), OF_RAREST)), TOGETHER)]
+        held: dict[int, set[int]] = defaultdict(set)
+        matches = [" AND ".join(common[place].term.match for place in places) for places in sets]
+        for places, row_ids in zip(sets, await self._holding(matches), strict=True):
+            for row_id in row_ids:
+                held[row_id].update(places)
+
+        def worth(row_id: int) -> float:
+            new = (common[place] for place in held[row_id])
+            known = self.scores.get(row_id)
+            return (known or 0.0) + sum(
+                word.rarity * word.worth for word in new if known is None or word.term.match not in beside
+            )
+
+        best = sorted(held, key=worth, reverse=True)[:LOOKED_INTO]
+        if rest := [counted.term.match for counted in common[OF_RAREST:]]:
+            params = {"matches": orjson.dumps(rest).decode(), "ids": orjson.dumps(best).decode()}
+            for row in await self.reader.all(HOLD.format(index=self.source.index), params):
+                held[row["id"]].add(OF_RAREST + row["place"])
+        self.scores.update({row_id: worth(row_id) for row_id in held})
+        if best and not self.found.whole:
+            first = max(best, key=worth)
+            await self._attempt(" AND ".join(common[place].term.match for place in sorted(held[first])))
+
+    async def _holding(self, matches: Sequence[str]) -> list[list[int]]:
+        """The newest rows of each expression."""
+        matches = [self.conditions.within_project(match) for match in matches]
+        params = {"matches": orjson.dumps(matches).decode(), "limit": RANKED_ROWS // OF_RAREST}
+        params |= self.conditions.params
+        return [orjson.loads(row["ids"]) for row in await self.reader.all(self._sql(HOLDING), params)]
 
     async def _fill(self, matches: Iterable[str]) -> None:
         """What is left to find: rows that hold it in their title, then the newest."""
@@ -229,7 +284,8 @@ class Matching:
             self.scores[row["id"]] = max(row["score"], self.scores.get(row["id"], 0.0))
 
     async def _newest(self, match: str, limit: int) -> list[int]:
-        rows = await self.reader.all(self._sql(NEWEST), self._params(match) | {"limit": limit})
+        params = {**self.conditions.params, "match": self.conditions.within_project(match), "limit": limit}
+        rows = await self.reader.all(self._sql(NEWEST), params)
         return [row["id"] for row in rows]
 
     @property
@@ -266,7 +322,6 @@ def _rarity(rows: int, of: int) -> float:
     return math.log(1 + (max(of, rows) - rows + 0.5) / (rows + 0.5))
 
 
-def _combined(matches: Sequence[str]) -> Iterator[str]:
-    """Conjunctions of terms given by rarity, the strictest first: all, all but one, pairs of the rarest three."""
-    sets = [tuple(matches), *combinations(matches, len(matches) - 1), *combinations(matches[:RAREST], 2)]
-    yield from dict.fromkeys(" AND ".join(some) for some in sets if len(some) > 1)
+def _pairs(matches: Sequence[str]) -> Iterator[str]:
+    """Of the rarest three."""
+    yield from (" AND ".join(pair) for pair in combinations(matches[:RAREST], 2))

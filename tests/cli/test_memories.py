@@ -59,6 +59,7 @@ def test_ids_of_every_kind_are_forgotten(command: Command, memory: Path) -> None
 
 def test_a_timeline_marks_its_anchor(command: Command, memory: Path) -> None:
     found = command(memory, "timeline", "1", "--before", "2", "--after", "2", "--json").json
+    assert found == command(memory, "timeline", "1", "--depth-before", "2", "--depth-after", "2", "--json").json
     assert found["anchor"]["id"] == 1
     assert [row["id"] for row in found["results"] if row["is_anchor"]] == [1]
     assert ">" in command(memory, "timeline", "1").stdout

@@ -31,6 +31,8 @@ def test_search_has_the_filters_of_the_route(command: Command, memory: Path) -> 
     assert not found("--files", "no/such/file.py")
     assert {row["kind"] for row in found("--type", "prompts")} == {"prompt"}
     assert not found("--until", "2001-01-01")
+    assert not found("--date-end", "2001-01-01")
+    assert found("--date-start", "2001-01-01") == found("--since", "2001-01-01") == found()
     assert len(found("--limit", "1")) == 1
     assert not found("--platform", "cursor")
 

@@ -95,6 +95,24 @@ async def test_nothing_like_it_finds_nothing(memory: Memory, meanings: Meanings)
     assert (answer.total, answer.results) == (0, ())
 
 
+@pytest.mark.parametrize("query", ["zanzibarword", "pw-4712", "AKIAIOSFODNN7EXAMPLE", "zzzqqq", "pizza"])
+async def test_a_word_that_stands_nowhere_and_means_nothing_here_finds_nothing(
+    memory: Memory, meanings: Meanings, query: str
+) -> None:
+    for n, text in enumerate(("users sign in with a password", "routes and templates", "print() writes a line", "x")):
+        await memory.observation(text, session_id=f"s{n}")
+    await meanings.read(memory.core.database)
+    assert (await find(memory, meanings, query)).total == 0
+
+
+@pytest.mark.parametrize("query", ["authentication", "credentials", "login"])
+async def test_a_word_that_stands_nowhere_finds_what_it_means(memory: Memory, meanings: Meanings, query: str) -> None:
+    for n, text in enumerate(("users sign in with a password", "routes and templates", "flour, water and salt")):
+        await memory.observation(text, session_id=f"s{n}")
+    await meanings.read(memory.core.database)
+    assert [hit.title for hit in (await find(memory, meanings, query)).results] == ["users sign in with a password"]
+
+
 @pytest.mark.parametrize("query", ['"', "%", "((( )))", "!?", '""'])
 async def test_signs_alone_mean_nothing(memory: Memory, meanings: Meanings, query: str) -> None:
     for text in ("\N{REPLACEMENT CHARACTER}", "x", "a b"):

@@ -17,6 +17,12 @@ SELECT 'shop', 'change', 'note ' || i,
     'hash', :at + i, :at + i FROM n
 """
 
+VARIED = "kettle ladder marble needle orchard pepper quarry ribbon saddle timber valley window".split()  # noqa: SIM905
+VARIED_ROW = """
+INSERT INTO observations (project, type, title, narrative, content_hash, created_at_epoch, stored_at_epoch)
+VALUES ('shop', 'change', 'note', :narrative, 'hash', :at, :at)
+"""
+
 
 @pytest.fixture
 async def crowded(core: Core) -> Memory:
@@ -30,6 +36,38 @@ async def crowded(core: Core) -> Memory:
 
     await core.database.write(fill)
     return memory
+
+
+@pytest.fixture
+async def varied(core: Core) -> Memory:
+    """Thousands of rows that hold three of twelve everyday words each, some with a rare word, and an old row that holds
+    seven of them, in another project too."""
+    memory = Memory(core)
+    await memory.observation("a note", " ".join(VARIED[:7]))
+    await memory.observation("a note", " ".join(VARIED[:7]), project="barn", session_id="s2")
+
+    def fill(tx: Tx) -> None:
+        for number in range(MANY):
+            words = [VARIED[number % 12], VARIED[(5 * number + number // 12) % 12], VARIED[(7 * number + 3) % 12]]
+            narrative = " ".join([*words, "and then it went home", "zebra" if number % 5 == 0 else ""])
+            tx.run(VARIED_ROW, {"narrative": narrative, "at": 1_760_000_100_000 + number})
+
+    await core.database.write(fill)
+    return memory
+
+
+@pytest.mark.parametrize("wrong", ["", "zebra", "unheard", VARIED[11]])
+async def test_an_old_row_with_most_of_the_everyday_words_comes_first_whatever_else_is_asked(
+    varied: Memory, wrong: str
+) -> None:
+    question = f"{' '.join(VARIED[:3])} {wrong} {' '.join(VARIED[3:7])}"
+    assert (await varied.ids(question, project="shop"))[0] == 1
+    assert (await varied.ids(question, project="barn"))[0] == 2
+    assert set((await varied.ids(question))[:2]) == {1, 2}
+
+
+async def test_a_row_that_lacks_two_of_the_everyday_words_comes_first(varied: Memory) -> None:
+    assert (await varied.ids(" ".join([*VARIED[:6], *VARIED[10:12]]), project="shop"))[0] == 1
 
 
 async def test_a_rare_word_is_found_among_everyday_ones(crowded: Memory) -> None:
