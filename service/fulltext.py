@@ -73,7 +73,7 @@ def ensure(connection: sqlite3.Connection, *, wanted: bool) -> list[str]:
     for table in INDEXED:
         if not (wanted and available(connection)):
             _drop_triggers(connection, table)
-        elif _missing_parts(connection, table) or _is_damaged(connection, table):
+        elif _missing_parts(connection, table) or is_damaged(connection, table):
             rebuild(connection, table)
             done.append(f"rebuilt the text index of {table}")
     return done
@@ -137,7 +137,7 @@ def _missing_parts(connection: sqlite3.Connection, table: str) -> bool:
     return any(there.get(name) != sql for name, sql in _schema(table).items())
 
 
-def _is_damaged(connection: sqlite3.Connection, table: str) -> bool:
+def is_damaged(connection: sqlite3.Connection, table: str) -> bool:
     """Cheap: the index can be read and finds the newest row by its project. `check` reads everything."""
     try:
         connection.execute(

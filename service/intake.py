@@ -300,11 +300,16 @@ def _known(tx: Tx, event: Event) -> Row:
 def project_ref(payload: dict[str, Any], envelope: Envelope) -> ProjectRef:
     """What an event says of its project."""
     return ProjectRef(
-        override=envelope.project,
-        key=envelope.project_key,
-        name=envelope.project_name,
+        override=_name(envelope.project),
+        key=envelope.project_key and clean_text(envelope.project_key)[:PATH_LIMIT],
+        name=_name(envelope.project_name),
         folder=folders.local(clean_text(_text(payload, "cwd")))[:PATH_LIMIT],
     )
+
+
+def _name(given: str | None) -> str | None:
+    """Of a project; one that says nothing is none."""
+    return (clean_text(given).strip()[:ID_LIMIT] or None) if given else None
 
 
 def _kind(hook_event: str, payload: dict[str, Any]) -> Kind | None:

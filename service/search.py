@@ -51,7 +51,7 @@ ORDER BY r.created_at_epoch {direction}, r.id {direction} LIMIT :limit
 COUNT = "SELECT count(*) FROM {table} r{where}"
 IN_INDEX = "r.id IN (SELECT rowid FROM {index} WHERE {index} MATCH :narrow)"
 LIGHT = """
-SELECT r.id, r.session_id, r.created_at_epoch
+SELECT r.id, r.session_id, r.created_at_epoch, r.project, {changed} AS changed
 FROM json_each(:ids) given CROSS JOIN {table} r ON r.id = given.value WHERE TRUE{where}
 """
 DESCRIBED = """
@@ -253,8 +253,12 @@ async def _candidates(reader: Reader, scope: _Scope, ids: Sequence[int]) -> list
     if scope.source.kind is Kind.OBSERVATION and scope.found.words:
         following = await reader.all(FOLLOWING, params)
         gained = gains(scope.found.words, beside(map(tuple, following)))
-    rows = await reader.all(LIGHT.format(table=scope.source.table, where=""), params)
+    rows = await reader.all(_light(scope.source), params)
     return [_candidate(scope, **dict(row), gained=gained.get(row["id"], 0.0)) for row in rows]
+
+
+def _light(source: Source, where: str = "") -> str:
+    return LIGHT.format(table=source.table, changed=source.changed, where=where)
 
 
 async def _near(reader: Reader, scopes: Sequence[_Scope], neighbours: Sequence[Neighbour]) -> list[Candidate]:
@@ -264,7 +268,7 @@ async def _near(reader: Reader, scopes: Sequence[_Scope], neighbours: Sequence[N
         near = {one.record_id: one.similarity for one in neighbours if one.doc_type == scope.source.doc_type}
         where = scope.conditions.where and f" AND {scope.conditions.where}"
         params = {**scope.conditions.params, "ids": orjson.dumps(list(near)).decode()}
-        rows = await reader.all(LIGHT.format(table=scope.source.table, where=where), params)
+        rows = await reader.all(_light(scope.source, where), params)
         near = {row["id"]: near[row["id"]] for row in rows}
         if scope.source.kind is Kind.OBSERVATION:
             following = await reader.all(FOLLOWING, {"ids": orjson.dumps(list(near)).decode()})
@@ -303,6 +307,8 @@ def _candidate(
     id: int,  # noqa: A002
     session_id: str | None = None,
     created_at_epoch: int = 0,
+    project: str = "",
+    changed: str = "[]",
     gained: float = 0.0,
 ) -> Candidate:
     return Candidate(
@@ -312,6 +318,7 @@ def _candidate(
         whole=id in scope.found.whole,
         session_id=session_id,
         created_at_epoch=created_at_epoch,
+        changed=frozenset((project, str(path)) for path in orjson.loads(changed)),
     )
 
 

@@ -49,11 +49,17 @@ WHERE (:project IS NULL OR project = :project) AND (:session IS NULL OR session_
   AND NOT EXISTS (SELECT 1 FROM session_summaries s WHERE s.session_id = sessions.session_id)
   AND NOT EXISTS (SELECT 1 FROM user_prompts p WHERE p.session_id = sessions.session_id)
 """
-FORGET_PROMPTS = "DELETE FROM user_prompts WHERE id IN (SELECT value FROM json_each(:ids)) RETURNING id, session_id"
+FORGET_PROMPTS = """
+DELETE FROM user_prompts WHERE id IN (SELECT value FROM json_each(:ids)) RETURNING id, session_id, created_at_epoch
+"""
 KEEP_KEYS = """
 INSERT OR IGNORE INTO forgotten (event_key, forgotten_at_epoch)
 SELECT event_key, :now FROM user_prompts WHERE id IN (SELECT value FROM json_each(:ids))
 """
+KEEP_MOMENTS = """
+INSERT OR IGNORE INTO forgotten (event_key, forgotten_at_epoch) SELECT value, :now FROM json_each(:keys)
+"""
+FORGOTTEN_NEAR = "SELECT EXISTS (SELECT 1 FROM forgotten WHERE event_key BETWEEN :first AND :last)"
 GET = "SELECT session_id, project, platform, cwd, started_at_epoch FROM sessions WHERE session_id = :session_id"
 PROJECT_OF = "SELECT project FROM sessions WHERE session_id = :session_id"
 CLOSE = "UPDATE sessions SET status = 'closed', ended_at_epoch = :at WHERE session_id = :session_id"
@@ -159,14 +165,26 @@ def forget(tx: Tx, *, project: str | None, session_id: str | None, before: int |
 
 
 def forget_prompts(tx: Tx, ids: Sequence[int], *, now: int) -> int:
-    """Delete prompts and what was told of them, and keep their keys; the number that there were."""
+    """Delete prompts and what was told of them, and keep their keys and moments; the number that there were."""
     params = {"ids": json.dumps(list(ids)), "now": now}
     tx.run(KEEP_KEYS, params)
     rows = tx.all(FORGET_PROMPTS, params)
+    moments = [_moment_key(row["session_id"], row["created_at_epoch"]) for row in rows]
+    tx.run(KEEP_MOMENTS, {"keys": json.dumps(moments), "now": now})
     outbox.withdraw(tx, "prompt", [row["id"] for row in rows])
     for row in rows:
         outbox.tell(tx, "prompt", {"id": row["id"], "session_id": row["session_id"], "deleted": True}, now=now)
     return len(rows)
+
+
+async def forgot_a_prompt(reader: Reader, session_id: str, *, since: int, until: int) -> bool:
+    """Whether a prompt of that time was forgotten: a recording of it has another key than the hook's event had."""
+    params = {"first": _moment_key(session_id, since), "last": _moment_key(session_id, until)}
+    return bool(await reader.value(FORGOTTEN_NEAR, params))
+
+
+def _moment_key(session_id: str, at: int) -> str:
+    return f"UserPromptSubmit/{session_id}/at-{at:015d}"
 
 
 def get(tx: Tx, session_id: str) -> Session | None:

@@ -4,21 +4,17 @@ from typing import Any
 
 from service.database import Reader
 
-TOTALS = """
-SELECT
-    (SELECT count(*) FROM observations WHERE :project IS NULL OR project = :project) AS observations,
-    (SELECT count(*) FROM session_summaries WHERE :project IS NULL OR project = :project) AS summaries,
-    (SELECT count(*) FROM user_prompts WHERE :project IS NULL OR project = :project) AS prompts,
-    (SELECT count(*) FROM sessions WHERE (:project IS NULL OR project = :project)
-        AND coalesce(last_seen_epoch > forgotten_at_epoch, TRUE)) AS sessions,
-    (SELECT coalesce(sum(discovery_tokens), 0) FROM observations WHERE :project IS NULL OR project = :project)
-        AS discovery_tokens,
-    (SELECT min(created_at_epoch) FROM observations WHERE :project IS NULL OR project = :project) AS first_epoch,
-    (SELECT max(created_at_epoch) FROM observations WHERE :project IS NULL OR project = :project) AS last_epoch
+BY_TYPE = """
+SELECT type, count(*) AS n, sum(discovery_tokens) AS discovery_tokens, min(created_at_epoch) AS first_epoch,
+    max(created_at_epoch) AS last_epoch
+FROM observations{where} GROUP BY type ORDER BY type
 """
-TYPES = """
-SELECT type, count(*) AS n FROM observations WHERE :project IS NULL OR project = :project GROUP BY type ORDER BY type
+OTHERS = """
+SELECT (SELECT count(*) FROM session_summaries{where}) AS summaries,
+    (SELECT count(*) FROM user_prompts{where}) AS prompts,
+    (SELECT sum(coalesce(last_seen_epoch > forgotten_at_epoch, TRUE)) FROM sessions{where}) AS sessions
 """
+IN_PROJECT = " WHERE project = :project"
 BY_PROJECT = """
 SELECT p.name AS project,
     (SELECT count(*) FROM observations o WHERE o.project = p.name) AS observations,
@@ -35,9 +31,19 @@ COUNT_PROJECTS = "SELECT count(*) FROM projects WHERE :project IS NULL OR name =
 
 async def totals(reader: Reader, *, project: str | None) -> dict[str, Any]:
     """Numbers of rows by kind, `types` of observations, `discovery_tokens`, first and last time (None: nothing yet)."""
-    row = await reader.one(TOTALS, {"project": project})
-    types = await reader.all(TYPES, {"project": project})
-    return {**dict(row or {}), "types": {kind["type"]: kind["n"] for kind in types}}
+    where, params = (IN_PROJECT, {"project": project}) if project is not None else ("", {})
+    others = await reader.one(OTHERS.format(where=where), params)
+    types = await reader.all(BY_TYPE.format(where=where), params)
+    assert others is not None  # it counts
+    return {
+        "observations": sum(kind["n"] for kind in types),
+        **dict(others),
+        "sessions": others["sessions"] or 0,
+        "discovery_tokens": sum(kind["discovery_tokens"] for kind in types),
+        "first_epoch": min((kind["first_epoch"] for kind in types), default=None),
+        "last_epoch": max((kind["last_epoch"] for kind in types), default=None),
+        "types": {kind["type"]: kind["n"] for kind in types},
+    }
 
 
 async def by_project(

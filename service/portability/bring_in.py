@@ -42,10 +42,14 @@ KNOWN_PROMPT = """
 SELECT 1 WHERE EXISTS (SELECT 1 FROM user_prompts WHERE event_key = :event_key)
     OR EXISTS (SELECT 1 FROM forgotten WHERE event_key = :event_key)
     OR EXISTS (SELECT 1 FROM user_prompts WHERE session_id = :session_id AND text = :text
-               AND abs(created_at_epoch - :created_at_epoch) <= :near)
+               AND abs(created_at_epoch - :created_at_epoch) <= :near
+               AND event_key NOT IN (SELECT value FROM json_each(:told)))
 """
 SAME_PROMPT_MS = 2_000
-"""The same words in the same session so close are one prompt, though another client numbered it."""
+"""The same words in the same session so close are one prompt, though another client numbered it; but not when one file
+tells of both: people say yes twice."""
+TOLD = 50
+"""Keys of the file's last prompts that are kept for that."""
 INSERT_PROMPT = """
 INSERT INTO user_prompts (event_key, session_id, project, prompt_number, client_prompt_id, text, search_extra,
     created_at_epoch)
@@ -74,10 +78,11 @@ class BringIn:
     """What projects are called here, by the name they bring."""
     _at_once: Counter[object] = field(default_factory=Counter)
     _moment: int = -1
+    _told: tuple[str, ...] = ()
 
     def attempt(self) -> "BringIn":
         """A copy to try with: a transaction may be undone, or run twice."""
-        return BringIn(self.project, self.clean, dict(self._names), self._at_once.copy(), self._moment)
+        return BringIn(self.project, self.clean, dict(self._names), self._at_once.copy(), self._moment, self._told)
 
     def take(self, tx: Tx, lines: Sequence[AnyLine], *, now: int) -> list[bool]:
         """Whether each was new. Run again, it goes on where it was stopped."""
@@ -107,7 +112,8 @@ class BringIn:
         return name
 
     def _prompt(self, tx: Tx, row: dict[str, Any]) -> bool:
-        if tx.value(KNOWN_PROMPT, row | {"near": SAME_PROMPT_MS}):
+        told, self._told = self._told, (*self._told[1 - TOLD :], row["event_key"])
+        if tx.value(KNOWN_PROMPT, row | {"near": SAME_PROMPT_MS, "told": _json(told)}):
             return False
         self._know_session(tx, row)
         tx.run(INSERT_PROMPT, row | {"search_extra": shadow(row["text"])})

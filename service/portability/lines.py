@@ -13,6 +13,8 @@ LATEST_MS = 253_402_300_799_999
 
 Epoch = Annotated[int, Field(ge=0, le=LATEST_MS)]
 Id = Annotated[str, Field(min_length=1, max_length=512)]
+Name = Annotated[str, Field(min_length=1)]
+"""Keys are made of several ids, a project may have its name from a long folder: what is stored has to come out."""
 Texts = tuple[str, ...]
 
 
@@ -25,7 +27,7 @@ class Line(BaseModel):
 class SessionLine(Line):
     kind: Literal["session"] = "session"
     session_id: Id
-    project: Id
+    project: Name
     project_key: str | None = None
     platform: str = "import"
     cwd: str = ""
@@ -37,8 +39,8 @@ class SessionLine(Line):
 class PromptLine(Line):
     kind: Literal["prompt"] = "prompt"
     session_id: Id
-    project: Id
-    event_key: Id
+    project: Name
+    event_key: Name
     prompt_number: int = Field(ge=1)
     client_prompt_id: str | None = None
     text: str = Field(min_length=1)
@@ -48,7 +50,7 @@ class PromptLine(Line):
 class ObservationLine(Line):
     kind: Literal["observation"] = "observation"
     session_id: Id | None = None
-    project: Id = GLOBAL
+    project: Name = GLOBAL
     type: ObservationType = ObservationType.DISCOVERY
     title: str = Field(min_length=1)
     subtitle: str = ""
@@ -73,7 +75,7 @@ class ObservationLine(Line):
 class SummaryLine(Line):
     kind: Literal["summary"] = "summary"
     session_id: Id
-    project: Id
+    project: Name
     request: str = ""
     investigated: str = ""
     learned: str = ""

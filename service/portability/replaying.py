@@ -5,6 +5,7 @@ from itertools import groupby
 
 import orjson
 
+from service import sessions
 from service.core import Core, Incoming
 from service.database import Reader
 from service.intake import PROMPT_LIMIT, Envelope, Receipt
@@ -65,18 +66,15 @@ async def _was_captured(reader: Reader, transcript: Transcript, event: Recorded)
     """Tool events say so by their key; others are matched by session, words and time. A session that is known is not
     opened again. What an import brought has a key of its own."""
     name = event.payload["hook_event_name"]
-    params = {
-        "session_id": clean_text(transcript.session_id),
-        "event": name,
-        "since": event.at - SAME_EVENT_MS,
-        "until": event.at + SAME_EVENT_MS,
-        "ours": f"%/delivery-{name}-%",
-    }
+    session_id = clean_text(transcript.session_id)
+    near = {"since": event.at - SAME_EVENT_MS, "until": event.at + SAME_EVENT_MS}
+    params = {"session_id": session_id, "event": name, "ours": f"%/delivery-{name}-%", **near}
     if name in ("SessionStart", "SessionEnd"):
         return await reader.value(KNOWN_SESSION if name == "SessionStart" else KNOWN_END, params) is not None
     if name == "UserPromptSubmit":
         text = clean_text(str(shape(event.payload).payload.get("prompt", "")))[:PROMPT_LIMIT]
-        return await reader.value(CAPTURED_PROMPT, params | {"text": text}) is not None
+        captured = await reader.value(CAPTURED_PROMPT, params | {"text": text}) is not None
+        return captured or await sessions.forgot_a_prompt(reader, session_id, **near)
     if name not in WITHOUT_IDS:
         return False
     said = shape(event.payload).payload.get("last_assistant_message")

@@ -48,7 +48,7 @@ def group(found: Sequence[Described]) -> list[Group]:
     for record in found:
         words = _words(record.text)
         for first_words, members in groups:
-            if _similar(words, first_words) and _says_the_same(record, members[0]):
+            if _same_place(record, members[0]) and _similar(words, first_words) and _says_the_same(record, members[0]):
                 members.append(record)
                 break
         else:
@@ -72,6 +72,10 @@ def _pairs(word: str) -> list[str]:
     return [pair for run in CJK.findall(word) for pair in bigrams(run)]
 
 
+def _same_place(one: Described, other: Described) -> bool:
+    return (one.project, one.files) == (other.project, other.files)
+
+
 def _similar(one: frozenset[str], other: frozenset[str]) -> bool:
     if len(one) < FEWEST_WORDS or not SIMILAR * len(one) <= len(other) <= len(one) / SIMILAR:
         return False
@@ -84,8 +88,7 @@ def _says_the_same(one: Described, other: Described) -> bool:
     as_long = max(one.length, other.length) <= COMPARED_CHARS or (
         min(one.length, other.length) >= SIMILAR * max(one.length, other.length)
     )
-    same_place = (one.project, one.files) == (other.project, other.files)
-    return as_long and same_place and _names(one.text) == _names(other.text)
+    return as_long and _names(one.text) == _names(other.text)
 
 
 def _names(text: str) -> tuple[set[str], int]:

@@ -21,7 +21,8 @@ WIDE = re.compile("[\u1100-\u11ff\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff\uff00-\
 class Source:
     """One kind's table. `weights` of bm25, in the order of the index's columns (`fulltext.INDEXED`, then search_extra
     and project); they were tuned with benchmarks/retrieval.py. `columns`: what the names of the query syntax stand for.
-    `texts`: what a SQLite without FTS5 looks through, the title first. `files`: the lists of paths."""
+    `texts`: what a SQLite without FTS5 looks through, the title first. `files`: the lists of paths, the last of those
+    that were changed."""
 
     kind: Kind
     table: str
@@ -35,6 +36,11 @@ class Source:
     @property
     def index(self) -> str:
         return f"{self.table}_fts"
+
+    @property
+    def changed(self) -> str:
+        """The list of paths that the work changed, in SQL over the alias r."""
+        return f"r.{self.files[-1]}" if self.files else "'[]'"
 
 
 def tokens(*texts: str) -> int:

@@ -1,10 +1,11 @@
 """The order of what was found: text score, all terms in one record first, a share of the session's, a date that was
-named, age at the last."""
+named, age, and the files that the work changed at the last."""
 
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 
 from service.searching.moments import Moment
 from service.searching.request import Kind, Order
@@ -21,11 +22,16 @@ MOMENT_WORTH = 2.0
 """Of a date, in words that are as rare: what falls on it is very likely meant."""
 FRESHNESS, HALF_LIFE_MS = 0.02, 90 * 86_400_000
 """The newest record counts 2 % more than a very old one: enough between equals, never a cut."""
+LEADING = 20
+"""Hits, the best ones, whose files count for other sessions."""
+FILES_WORTH = 0.3
+"""Of the best score, for a session that changed all the files that the leading hits changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A row that was found. `whole`: it holds every term. Two of the same row are equal."""
+    """A row that was found. `whole`: it holds every term; `changed`: files, as (project, path). Two of the same row are
+    equal."""
 
     kind: Kind
     id: int
@@ -33,6 +39,7 @@ class Candidate:
     whole: bool = field(default=False, compare=False)
     session_id: str | None = field(default=None, compare=False)
     created_at_epoch: int = field(default=0, compare=False)
+    changed: frozenset[tuple[str, str]] = field(default=frozenset(), compare=False)
 
 
 Scored = tuple[float, Candidate]
@@ -62,7 +69,26 @@ def by_relevance(candidates: Sequence[Candidate], moments: Sequence[Moment], *, 
         share = shares.get(c.session_id or "", SESSION_SHARE * score)
         age = math.exp2((c.created_at_epoch - newest) / HALF_LIFE_MS)
         ranked.append(((score + share + bonus.get(c, 0.0)) * (1 + freshness * age), c))
-    return sorted(ranked, key=place, reverse=True)
+    return _by_files(sorted(ranked, key=place, reverse=True))
+
+
+def _by_files(ranked: list[Scored]) -> list[Scored]:
+    """Sessions gain by changing the files that the leading hits changed: work goes on where it went on before, whatever
+    it was called then. What changed no file gets the mean: it tells neither for nor against a record."""
+    worth: dict[tuple[str, str], float] = defaultdict(float)
+    for score, candidate in ranked[:LEADING]:
+        for file in candidate.changed:
+            worth[file] += score
+    if not worth:
+        return ranked
+    changed: dict[str | Candidate, set[tuple[str, str]]] = defaultdict(set)
+    for _, candidate in ranked:
+        changed[candidate.session_id or candidate] |= candidate.changed
+    total = math.fsum(worth.values())  # fsum: in any order of a set the same to the last bit
+    gains = {it: math.fsum(worth.get(file, 0.0) for file in files) / total for it, files in changed.items() if files}
+    best, mean = ranked[0][0], fmean(gains.values())
+    with_files = [(score + FILES_WORTH * best * gains.get(c.session_id or c, mean), c) for score, c in ranked]
+    return sorted(with_files, key=place, reverse=True)
 
 
 def _moment_bonus(candidates: Sequence[Candidate], moments: Sequence[Moment]) -> dict[Candidate, float]:

@@ -5,7 +5,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from hooks import envelope, spool
+from service.cli import doctor
 from tests.cli.command_line import Command
 
 
@@ -46,6 +49,20 @@ def test_a_text_index_that_lost_rows_is_found_and_rebuilt(command: Command, memo
     assert command(memory, "doctor", "--fix").code == 0
     assert command(memory, "doctor").code == 0
     assert command(memory, "search", "booking", "--all-projects", "--json").json["total"] > 0
+
+
+def test_of_a_large_database_only_a_deep_check_reads_all(
+    command: Command, memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (memory / "gapless.db").chmod(0o600)
+    with closing(sqlite3.connect(memory / "gapless.db")) as connection, connection:
+        connection.execute("DROP TRIGGER observations_fts_update")
+        connection.execute("UPDATE observations SET title = 'the index does not know this' WHERE id = 1")
+    monkeypatch.setattr(doctor, "READ_WHOLE_BYTES", 0)
+    quick, deep = command(memory, "doctor", "--json"), command(memory, "doctor", "--deep", "--json")
+    assert quick.code == 0
+    assert "--deep" in findings(quick)["database"]["message"]
+    assert not findings(deep)["text index of observations"]["ok"]
 
 
 def test_a_database_that_is_none_is_found_and_left_alone(command: Command, tmp_path: Path) -> None:

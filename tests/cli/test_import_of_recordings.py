@@ -155,29 +155,42 @@ def test_a_recording_twice_is_the_store_of_one(
     assert len(once) == 3
 
 
-def test_what_hooks_captured_is_not_taken_in_again(
-    command: Command, recording: Callable[[Lines], Path], home: Path
-) -> None:
-    """The hooks' events have the client's ids, which a recording lacks, and clocks of their own."""
+def capture(path: Path, home: Path) -> None:
+    """As hooks tell of what was recorded: with the client's ids, which a recording lacks, and clocks of their own."""
     import asyncio
 
     from service.core import Core, Incoming
     from service.intake import Envelope
     from service.settings import load
 
-    path = recording(TURN)
-
-    async def capture() -> None:
+    async def ingest() -> None:
         core = Core.open(load(home=home, environment={}, flags={"chroma": "off"}))
         for event in claude_code.read(path).events:
             payload = event.payload | {"prompt_id": "p1"}
             await core.ingest(Incoming(payload=payload, size=1, envelope=Envelope(captured_at=event.at + 300)))
         await core.close()
 
-    asyncio.run(capture())
+    asyncio.run(ingest())
+
+
+def test_what_hooks_captured_is_not_taken_in_again(
+    command: Command, recording: Callable[[Lines], Path], home: Path
+) -> None:
+    path = recording(TURN)
+    capture(path, home)
     before = rows(home, "SELECT count(*) FROM pending_messages UNION ALL SELECT count(*) FROM user_prompts")
     assert command(home, "import", path, "--json").json["records"]["event"]["new"] == 0
     assert rows(home, "SELECT count(*) FROM pending_messages UNION ALL SELECT count(*) FROM user_prompts") == before
+
+
+def test_what_hooks_captured_and_someone_forgot_does_not_come_back_by_its_recording(
+    command: Command, recording: Callable[[Lines], Path], home: Path
+) -> None:
+    path = recording(TURN)
+    capture(path, home)
+    command(home, "forget", "--session", SESSION, "--yes")
+    assert command(home, "import", path, "--json").json["records"]["event"]["new"] == 0
+    assert rows(home, "SELECT 1 FROM user_prompts UNION ALL SELECT 1 FROM message_payloads") == []
 
 
 def test_a_dry_run_of_a_recording_says_what_is_new_and_leaves_nothing(

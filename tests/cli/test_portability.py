@@ -143,6 +143,22 @@ def test_a_file_of_another_kind_is_refused_in_words(command: Command, tmp_path: 
     assert "--from" in told.stderr
 
 
+def test_whatever_was_taken_in_comes_out_and_in_again(command: Command, tmp_path: Path) -> None:
+    """Long keys and names, and the same words twice within a second."""
+    prompt = {"kind": "prompt", "session_id": "s" * 500, "project": "p" * 3_000, "text": "yes", "prompt_number": 1}
+    at = 1_700_000_000_000
+    said = [
+        {**prompt, "event_key": f"{'k' * 2_000}{n}", "created_at_epoch": at + n, "prompt_number": n} for n in (1, 2)
+    ]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, said)))
+    command(tmp_path / "one", "import", tmp_path / "a.jsonl")
+    first = command(tmp_path / "one", "export").stdout
+    assert [line["kind"] for line in lines(first)] == ["session", "prompt", "prompt"]
+    (tmp_path / "b.jsonl").write_text(first)
+    command(tmp_path / "two", "import", tmp_path / "b.jsonl")
+    assert command(tmp_path / "two", "export").stdout == first
+
+
 def test_a_database_of_gapless_is_no_database_of_claude_mem(command: Command, memory: Path, tmp_path: Path) -> None:
     for given in ((), ("--from", "claude-mem")):
         told = command(tmp_path / "other", "import", memory / "gapless.db", *given)

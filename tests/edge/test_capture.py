@@ -44,6 +44,14 @@ async def test_project_and_client_come_from_the_query(service: Service) -> None:
     assert service.rows("SELECT project, platform FROM sessions") == [("market", "codex")]
 
 
+@pytest.mark.parametrize(
+    ("given", "kept"), [("\0", "shop"), ("  ", "shop"), (" mill\0 ", "mill"), ("x" * 600, "x" * 512)]
+)
+async def test_a_project_s_name_is_text_that_a_row_can_hold(service: Service, given: str, kept: str) -> None:
+    await service.post(prompt("Mend the till", cwd="/nowhere/shop"), project=given)
+    assert service.rows("SELECT project FROM user_prompts") == [(kept,)]
+
+
 async def test_the_hooks_headers_travel_with_the_event(service: Service) -> None:
     headers = {"X-Gapless-Captured-At": "1700000000000", "X-Gapless-Project": "caf%C3%A9", "X-Gapless-Project-Key": "k"}
     await service.client.post("/api/events", json=edit("/x"), headers=headers)

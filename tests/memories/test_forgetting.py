@@ -157,7 +157,8 @@ async def test_ids_name_records_of_each_kind(desk: Desk, stated: Stated) -> None
     told = await stated.forget("2", "S1", "P1", "S99", "99")
     assert (told.observations, told.summaries, told.prompts) == (1, 1, 1)
     assert await counts(desk) == (1, 0, 0)
-    assert await desk.rows("SELECT event_key FROM forgotten") == [("UserPromptSubmit/s1/s1-0",)]
+    keys = [key for (key,) in await desk.rows("SELECT event_key FROM forgotten ORDER BY event_key")]
+    assert [key.rpartition("/")[2][:3] for key in keys] == ["at-", "s1-"]
 
 
 async def test_a_dry_run_counts_the_same_and_changes_nothing(desk: Desk, stated: Stated) -> None:

@@ -40,6 +40,26 @@ async def test_what_else_a_session_holds_lifts_its_records(memory: Memory) -> No
     assert await memory.ids("harvester") == [*busy, lone]
 
 
+async def test_work_on_the_files_of_the_best_hits_comes_before_other_work(memory: Memory) -> None:
+    best = await memory.observation("harvester belt", session_id="best", files_modified=["run.py"])
+    same = await memory.observation("harvester", session_id="same", files_modified=["run.py"])
+    read = await memory.observation("harvester", session_id="read", files_read=["run.py"])
+    other = await memory.observation("harvester", session_id="other", files_modified=["shop.py"])
+    for n in range(20):
+        await memory.observation(f"filler {n}", session_id="filler")
+    assert await memory.ids("harvester belt") == [best, same, read, other]  # without files: the newest first
+
+
+async def test_a_file_of_another_project_is_another_file(memory: Memory) -> None:
+    await memory.observation("harvester belt", session_id="best", files_modified=["run.py"])
+    here = await memory.observation("harvester", session_id="here", files_modified=["shop.py"])
+    there = await memory.observation("harvester", session_id="there", files_modified=["run.py"], project="barn")
+    for n in range(20):
+        await memory.observation(f"filler {n}", session_id="filler")
+    scores = {hit.id: hit.score for hit in (await memory.find("harvester belt", age="off")).results}
+    assert scores[here] == scores[there]
+
+
 async def test_a_result_says_where_it_is_from_and_what_it_costs(memory: Memory) -> None:
     await memory.observation("t" * 40, "n" * 40, subtitle="s" * 20, facts=["f" * 10, "g" * 9], session_id="client-1")
     (hit,) = (await memory.find("*")).results
