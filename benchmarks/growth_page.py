@@ -14,7 +14,6 @@ read medians and CPU times; a p95 of a busy machine says more of the machine. Wa
 on one connection; CPU in ms of the service with its vector process, mean of a request.
 
 ![p50 and p95 by the number of observations](growth.svg)
-
 """
 LATENCIES = (
     *("search, all", "search, 22 %", "search, 1 %", "search, needles", "timeline", "context"),
@@ -48,8 +47,8 @@ def write(page: Path, found: Sequence[Figures]) -> None:
     parts = [HEAD]
     for title, some in (("Words only (CHROMA=off)", keyword), ("Words and meaning", hybrid)):
         if some:
-            parts.append(f"## {title}\n\n{_table(some)}\n")
-    page.write_text("\n".join(parts).rstrip() + "\n", encoding="utf-8")
+            parts.append(f"## {title}\n\n{_table(some)}")
+    page.write_text("\n".join(parts), encoding="utf-8")
     page.with_suffix(".svg").write_text(_plot(keyword or hybrid), encoding="utf-8")
 
 

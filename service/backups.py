@@ -15,6 +15,7 @@ from service.settings import Configuration
 
 PAGES_PER_STEP = 2_000
 """8 MB; writers get their turn between two steps."""
+REPLACED = "replaced"
 HALF = ".part"
 """Of the name of a copy that is not whole yet."""
 BESIDE = ("", "-wal", "-shm")
@@ -62,8 +63,9 @@ def restore(configuration: Configuration, backup: Path, *, now: int) -> Path | N
 
 
 def newest(folder: Path) -> Path | None:
-    """The last copy that was made, by hand or before an upgrade."""
-    return max(folder.glob("*.db"), key=lambda path: path.stat().st_mtime, default=None)
+    """The last copy that was made, by hand or before an upgrade; none of what a restore replaced."""
+    made = (path for path in folder.glob("*.db") if not path.name.startswith(REPLACED))
+    return max(made, key=lambda path: path.stat().st_mtime, default=None)
 
 
 def _take_in(configuration: Configuration, backup: Path, place: Path) -> None:
@@ -106,7 +108,7 @@ def _put_aside(database: Path, folder: Path, *, now: int) -> Path | None:
     """Move the database away with its log, whatever state it is in."""
     if not database.exists():
         return None
-    kept = _free_name(folder, "replaced", now)
+    kept = _free_name(folder, REPLACED, now)
     for ending in reversed(BESIDE):
         with suppress(FileNotFoundError):
             Path(f"{database}{ending}").replace(f"{kept}{ending}")
