@@ -33,7 +33,7 @@ PROJECTS = {"all": None, "22 %": "p0", "1 %": "p1"}
 """By their share of the rows."""
 TOP = 10
 FILLED_WITHIN_S = 3_600.0
-ROUTES = {
+ROUTES: dict[str, dict[str, Any]] = {
     "/api/stats": {},
     "/api/stats, project": {"project": "p0"},
     "/api/projects": {},

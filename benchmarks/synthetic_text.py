@@ -83,7 +83,7 @@ class Language:
         ranks = self.draw(count)
         own = self.numbers.random(count) < TOPIC_SHARE
         ranks[own] = topic.ranks[self.numbers.integers(0, TOPIC_WORDS, int(own.sum()))]
-        return self.words[ranks].tolist()
+        return list(map(str, self.words[ranks]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
