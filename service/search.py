@@ -12,13 +12,13 @@ from service import observations, projects
 from service.clock import now_ms
 from service.database import Reader
 from service.searching.conditions import Conditions, Within, conditions
-from service.searching.fusion import fused
+from service.searching.fusion import by_meaning
 from service.searching.grouping import COMPARED_CHARS, Described, group
 from service.searching.kinds import SOURCES, Source
 from service.searching.matching import Found, Matching
 from service.searching.meaning import Meaning, nearest
 from service.searching.moments import moments
-from service.searching.ranking import HEAD, HEAD_OF_SMALL_PROJECT, Candidate, Scored, by_date, by_relevance, place
+from service.searching.ranking import HEAD, HEAD_OF_SMALL_PROJECT, Candidate, Scored, by_date, by_relevance
 from service.searching.request import Kind, Mode, Order, SearchAnswer, SearchHit, SearchQuery
 from service.searching.scanning import scan
 from service.searching.surroundings import FOLLOWING, MEANING_SHARES, beside, gains, meant
@@ -109,7 +109,7 @@ async def search(
     near = [] if looked_up else await _near(reader, scopes, neighbours)
     ranked, similar = await _grouped(reader, await _ordered(reader, query, text, scopes, near))
     hits = await _hits(reader, ranked[query.offset : query.offset + query.limit])
-    total = by_words + sum(candidate.id not in by_text[candidate.kind] for candidate in near)
+    total = by_words + sum(candidate.id not in by_text[candidate.kind] for _, candidate in near)
     return SearchAnswer(
         mode=_mode(meaning, by_text=by_words > 0, by_meaning=bool(near)),
         degraded="; ".join(filter(None, (degraded, meaning.missing))) or None,
@@ -220,7 +220,7 @@ async def _scan(reader: Reader, text: str, scopes: Sequence[_Scope]) -> None:
 
 
 async def _ordered(
-    reader: Reader, query: SearchQuery, text: str, scopes: Sequence[_Scope], near: Sequence[Candidate]
+    reader: Reader, query: SearchQuery, text: str, scopes: Sequence[_Scope], near: Sequence[Scored]
 ) -> list[Scored]:
     """What was found in its order: by date, or the heads by relevance and then, where a page reaches so far, the rest
     by text. Rows without a text score are no part of a head, so that more of them change nothing before them."""
@@ -234,9 +234,8 @@ async def _ordered(
         rest += [(scope, row_id) for row_id in ids[len(best) :]]
     if query.order is not Order.RELEVANCE:
         return by_date(heads, query.order)
-    ranked = by_relevance(heads, moments(text), age_counts=query.age_counts)
-    if near:
-        ranked = fused(ranked, near)
+    found = dict.fromkeys((*heads, *(candidate for _, candidate in near)))
+    ranked = by_relevance(list(found), moments(text), by_meaning(near), age_counts=query.age_counts)
     if rest and query.offset + query.limit > len(ranked):
         placed = {candidate for _, candidate in ranked}
         lowest = ranked[-1][0] if ranked else 0.0
@@ -261,8 +260,8 @@ def _light(source: Source, where: str = "") -> str:
     return LIGHT.format(table=source.table, changed=source.changed, where=where)
 
 
-async def _near(reader: Reader, scopes: Sequence[_Scope], neighbours: Sequence[Neighbour]) -> list[Candidate]:
-    """The neighbours that exist and pass the filters, best first."""
+async def _near(reader: Reader, scopes: Sequence[_Scope], neighbours: Sequence[Neighbour]) -> list[Scored]:
+    """The neighbours that exist and pass the filters, by their similarity."""
     found: list[Scored] = []
     for scope in scopes:
         near = {one.record_id: one.similarity for one in neighbours if one.doc_type == scope.source.doc_type}
@@ -274,7 +273,7 @@ async def _near(reader: Reader, scopes: Sequence[_Scope], neighbours: Sequence[N
             following = await reader.all(FOLLOWING, {"ids": orjson.dumps(list(near)).decode()})
             near = meant(near, beside(map(tuple, following), MEANING_SHARES))
         found += [(near[row["id"]], _candidate(scope, **dict(row))) for row in rows]
-    return [candidate for _, candidate in sorted(found, key=place, reverse=True)]
+    return found
 
 
 async def _grouped(reader: Reader, ranked: Sequence[Scored]) -> tuple[list[Scored], dict[int, tuple[int, ...]]]:

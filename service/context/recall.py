@@ -56,10 +56,9 @@ async def for_prompt(
 ) -> Context:
     """At most `limit` observations, the best first; nothing when none is about what the prompt says. No place: from
     all projects."""
-    found: list[Note] = []
-    for project in (*place.projects, GLOBAL) if place else (None,):
-        found += await about(reader, prompt[:PROMPT_CHARS], project, vectors=vectors, now=now)
-    found = [note for note in found if not known.has(note)]
+    projects = (*place.projects, GLOBAL) if place else None
+    about_it = await about(reader, prompt[:PROMPT_CHARS], projects, vectors=vectors, now=now)
+    found = [note for note in about_it if not known.has(note)]
     head = HEAD.format(whose=f"project {line(place.label, NAME_UNITS)}" if place else "all projects")
     return _told(head, found, limit=limit, budget=min(budget, RECALL_UNITS))
 

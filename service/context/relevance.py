@@ -58,7 +58,7 @@ SELECT found.id FROM (
     SELECT rowid AS id, bm25(observations_fts) AS rank FROM observations_fts WHERE observations_fts MATCH :match
     ORDER BY rowid DESC LIMIT :ranked) found
 CROSS JOIN observations r ON r.id = found.id
-WHERE :project IS NULL OR r.project = :project ORDER BY found.rank LIMIT :limit
+WHERE :projects IS NULL OR r.project IN (SELECT value FROM json_each(:projects)) ORDER BY found.rank LIMIT :limit
 """
 
 
@@ -83,34 +83,44 @@ class _Weighed:
         return self.weight > EVERYDAY_WEIGHT
 
 
-async def about(reader: Reader, prompt: str, project: str | None, *, vectors: Nearest | None, now: int) -> list[Note]:
-    """The observations of a project (None: of all) that are about the prompt, the best first: those that hold its
+async def about(
+    reader: Reader, prompt: str, projects: Sequence[str] | None, *, vectors: Nearest | None, now: int
+) -> list[Note]:
+    """The observations of these projects (None: of all) that are about the prompt, the best first: those that hold its
     words, then those that are near it in meaning. The words need the text index."""
     by_words, near = await asyncio.gather(  # not a TaskGroup, which would wrap a StoreError in a group
-        _by_words(reader, prompt, project, now=now), _near(vectors, prompt, project)
+        _by_words(reader, prompt, projects, now=now), _near(vectors, prompt, projects)
     )
     known = {note.id for note in by_words}
     by_meaning = await details(reader, [row_id for row_id in near if row_id not in known], now=now)
     here = [by_meaning[row_id] for row_id in near if row_id in by_meaning]
-    return [*by_words, *(note for note in here if project in (None, note.project))]
+    return [*by_words, *(note for note in here if projects is None or note.project in projects)]
 
 
-async def _near(vectors: Nearest | None, prompt: str, project: str | None) -> list[int]:
+async def _near(vectors: Nearest | None, prompt: str, projects: Sequence[str] | None) -> list[int]:
     if vectors is None or not terms(prompt):  # signs alone are near anything that is as short
         return []
     try:
         async with asyncio.timeout(MEANING_S):
-            found = await vectors.nearest(prompt, doc_types=("observation",), project=project, limit=NEIGHBOURS)
+            each = await asyncio.gather(
+                *(
+                    vectors.nearest(prompt, doc_types=("observation",), project=project, limit=NEIGHBOURS)
+                    for project in (projects if projects is not None else (None,))
+                )
+            )
     except (TimeoutError, VectorsUnavailable):
         return []
-    return [neighbour.record_id for neighbour in found if neighbour.similarity >= LEAST_SIMILARITY]
+    found = [neighbour for of_one in each for neighbour in of_one if neighbour.similarity >= LEAST_SIMILARITY]
+    found.sort(key=lambda neighbour: neighbour.similarity, reverse=True)
+    return list(dict.fromkeys(neighbour.record_id for neighbour in found))
 
 
-async def _by_words(reader: Reader, prompt: str, project: str | None, *, now: int) -> list[Note]:
+async def _by_words(reader: Reader, prompt: str, projects: Sequence[str] | None, *, now: int) -> list[Note]:
     weighed = await _weighed(reader, [term for term in terms(prompt) if _counts(term)])
+    named = None if projects is None else orjson.dumps(projects).decode()
     found: list[int] = []
-    for match in _matches(weighed, project):
-        params = {"match": match, "project": project, "ranked": RANKED_ROWS, "limit": COMPARED_ROWS}
+    for match in _matches(weighed, projects):
+        params = {"match": match, "projects": named, "ranked": RANKED_ROWS, "limit": COMPARED_ROWS}
         found += [row["id"] for row in await reader.all(BEST, params)]
     notes = await details(reader, list(dict.fromkeys(found)), now=now)
     held = [
@@ -142,7 +152,7 @@ async def _weighed(reader: Reader, asked: Sequence[Term]) -> list[_Weighed]:
     return weighed
 
 
-def _matches(weighed: Iterable[_Weighed], project: str | None) -> list[str]:
+def _matches(weighed: Iterable[_Weighed], projects: Sequence[str] | None) -> list[str]:
     """FTS5 expressions with few rows: any of the rare words, and the rarest of the others together."""
     telling = sorted((each for each in weighed if each.rows and each.is_telling), key=lambda each: each.rows)
     rare, rows = [], 0
@@ -158,7 +168,8 @@ def _matches(weighed: Iterable[_Weighed], project: str | None) -> list[str]:
         if rows <= WALKED_ROWS:
             common.append(each.term.match)
     if len(common) > 1 or (common and not rare):
-        within = [f"project : ^{phrase(project)}"] if project and PART.search(project) else []
+        starts = [f"project : ^{phrase(project)}" for project in projects or () if PART.search(project)]
+        within = [f"({' OR '.join(starts)})"] if projects and len(starts) == len(projects) else []
         matches.append(" AND ".join(within + [f"({match})" for match in common]))
     return matches
 

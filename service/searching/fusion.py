@@ -1,19 +1,19 @@
-"""Two rankings made one by weighted ranks: what the words say, and what the meaning says."""
+"""Two engines made one: what the meaning of a record counts beside what its words say."""
 
 from collections.abc import Sequence
 
-from service.searching.ranking import Candidate, Scored, place
+from service.searching.ranking import Candidate, Scored
 
-BY_TEXT, BY_MEANING = 1.0, 0.5
-"""Equal weights are worse than text alone (benchmarks/README.md, Retrieval)."""
-SMOOTHING = 10
-"""How slowly the worth of a rank falls: 1 / (SMOOTHING + rank)."""
+MEANING_WORTH = 0.5
+"""Of the best score by words, for the record that is nearest in meaning. It counts before the ranking looks at sessions
+and files, so that these gain by it as they do by words; ranks of two finished lists told less (benchmarks/README.md,
+Retrieval)."""
 
 
-def fused(by_text: Sequence[Scored], by_meaning: Sequence[Candidate]) -> list[Scored]:
-    """Both lists, best first, as one; what stands in both comes once."""
-    scores: dict[Candidate, float] = {}
-    for weight, ranking in ((BY_TEXT, [candidate for _, candidate in by_text]), (BY_MEANING, by_meaning)):
-        for rank, candidate in enumerate(ranking):
-            scores[candidate] = scores.get(candidate, 0.0) + weight / (SMOOTHING + rank)
-    return sorted(((score, candidate) for candidate, score in scores.items()), key=place, reverse=True)
+def by_meaning(near: Sequence[Scored]) -> dict[Candidate, float]:
+    """From similarities: what each is worth, as a share of the best score by words. Only how the nearest differ tells:
+    all of them are about as near when a query says little."""
+    similarities = [similarity for similarity, _ in near]
+    least, most = min(similarities, default=0.0), max(similarities, default=0.0)
+    span = (most - least) or 1.0
+    return {candidate: MEANING_WORTH * (similarity - least) / span for similarity, candidate in near}

@@ -1,9 +1,9 @@
-"""The order of what was found: text score, all terms in one record first, a share of the session's, a date that was
-named, age, and the files that the work changed at the last."""
+"""The order of what was found: what words and meaning say, all terms in one record first, a share of the session's
+score, a date that was named, age, and the files that the work changed at the last."""
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
@@ -45,14 +45,20 @@ class Candidate:
 Scored = tuple[float, Candidate]
 
 
-def by_relevance(candidates: Sequence[Candidate], moments: Sequence[Moment], *, age_counts: bool) -> list[Scored]:
+def by_relevance(
+    candidates: Sequence[Candidate],
+    moments: Sequence[Moment],
+    meaning: Mapping[Candidate, float],
+    *,
+    age_counts: bool,
+) -> list[Scored]:
     """The heads of all kinds together, best first. A total order: the same candidates give the same list.
 
-    `moments` are dates that the query names. Without `age_counts` the same score is the same rank at any age, and only
-    between equals the newer comes first.
+    `moments` are dates that the query names, `meaning` is what candidates gain by theirs, as shares of the best score.
+    Without `age_counts` the same score is the same rank at any age, and only between equals the newer comes first.
     """
-    best = max((candidate.text_score for candidate in candidates), default=0.0)
-    scores = [(c.text_score + WHOLE_BONUS * best * c.whole, c) for c in candidates]
+    best = max((candidate.text_score for candidate in candidates), default=0.0) or 1.0
+    scores = [(c.text_score + best * (WHOLE_BONUS * c.whole + meaning.get(c, 0.0)), c) for c in candidates]
     sessions: dict[str, list[float]] = defaultdict(list)
     for score, candidate in sorted(scores, key=place, reverse=True):
         if candidate.session_id is not None:

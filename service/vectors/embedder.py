@@ -17,8 +17,8 @@ TOKENS_MAX = 256
 """The model was made for so many; what follows is not read."""
 CHARACTERS_MAX = 8 * TOKENS_MAX
 """No token of real text is longer on average; spares the tokenizer a megabyte of which it would use a kilobyte."""
-BATCH = 8
-"""Texts of one run of the model: more are no faster and take 500 MB."""
+BATCH = 2
+"""Texts of one run of the model, of about the same length: more are slower and take more memory."""
 VOCABULARY = Path(__file__).with_name("vocabulary.txt")
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import pytest
 
 from service.search import search
-from service.searching.fusion import fused
-from service.searching.ranking import Candidate
+from service.searching.fusion import MEANING_WORTH, by_meaning
+from service.searching.ranking import Candidate, by_relevance
 from service.searching.request import Kind, SearchAnswer, search_query
 from service.vectors.embedder import Embedder
 from service.vectors.protocol import Nearest, Neighbour, VectorsUnavailable
@@ -166,9 +166,24 @@ async def test_paging_through_both_repeats_nothing_and_misses_nothing(memory: Me
 
 
 def test_the_best_by_words_beats_the_best_by_meaning_and_both_beat_either() -> None:
-    rows = [Candidate(kind=Kind.OBSERVATION, id=n) for n in range(4)]
-    by_text, by_meaning = [(9.0, rows[0]), (5.0, rows[1])], [rows[2], rows[1], rows[3]]
-    assert [candidate.id for _, candidate in fused(by_text, by_meaning)] == [1, 0, 2, 3]
+    words, some_words, meaning, least = (
+        Candidate(kind=Kind.OBSERVATION, id=n, text_score=score) for n, score in enumerate((9.0, 6.0, 0.0, 0.0))
+    )
+    near = by_meaning([(0.8, meaning), (0.75, some_words), (0.3, least)])
+    ranked = by_relevance([words, some_words, meaning, least], [], near, age_counts=True)
+    assert [candidate for _, candidate in ranked] == [some_words, words, meaning, least]
+
+
+def test_what_a_session_means_lifts_its_records() -> None:
+    lone, busy, meant = (
+        Candidate(kind=Kind.OBSERVATION, id=n, text_score=score, session_id=session)
+        for n, (score, session) in enumerate(((5.0, "lone"), (4.8, "busy"), (0.0, "busy")))
+    )
+    order = {
+        how: [candidate for _, candidate in by_relevance([lone, busy, meant], [], meaning, age_counts=True)]
+        for how, meaning in (("words", {}), ("both", {meant: MEANING_WORTH}))
+    }
+    assert order == {"words": [lone, busy, meant], "both": [busy, lone, meant]}
 
 
 async def test_hostile_queries_are_answered_by_both(memory: Memory, meanings: Meanings) -> None:
