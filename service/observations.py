@@ -252,11 +252,6 @@ def expired(tx: Tx, *, limit: int, now: int) -> list[int]:
     return [row["id"] for row in tx.all(EXPIRED_SOME, {"now": now, "limit": limit})]
 
 
-async def expired_ids(reader: Reader, *, now: int) -> list[int]:
-    """Observations whose time has passed and that are not swept away yet: few or none."""
-    return [row["id"] for row in await reader.all(EXPIRED, {"now": now})]
-
-
 async def by_ids(reader: Reader, ids: Sequence[int], *, project: str | None = None) -> list[dict[str, Any]]:
     """Full records in no particular order; missing ids are left out."""
     rows = await reader.all(BY_IDS, {"ids": _json(ids), "project": project})

@@ -8,14 +8,14 @@ from itertools import groupby
 
 import orjson
 
-from service import observations, projects
+from service import projects
 from service.clock import now_ms
-from service.database import Reader
+from service.database import Reader, Row
 from service.searching.conditions import Conditions, Within, conditions
 from service.searching.fusion import by_meaning
 from service.searching.grouping import COMPARED_CHARS, Described, group
 from service.searching.kinds import SOURCES, Source
-from service.searching.matching import Found, Matching
+from service.searching.matching import MANY, RANKED_OF_MANY, RANKED_ROWS, Found, Matching
 from service.searching.meaning import Meaning, nearest
 from service.searching.moments import moments
 from service.searching.ranking import HEAD, HEAD_OF_SMALL_PROJECT, Candidate, Scored, by_date, by_relevance
@@ -39,9 +39,13 @@ GROUPED = 50
 TOO_SLOW = "deadline: stopped after {seconds:g} s; there may be more"
 
 HAS_INDEX = "SELECT count(*) FROM sqlite_master WHERE type = 'trigger' AND name = 'observations_fts_insert'"
-NAMED_SO = """
-SELECT value FROM json_each(:starts), (SELECT lower(group_concat(name, ' ')) AS names FROM projects)
-WHERE instr(names, value)
+STORE = f"""
+SELECT ({HAS_INDEX}) AS has_index,
+    (SELECT coalesce(max(id), 0) FROM observations) AS rows,
+    (SELECT json_group_array(id) FROM observations WHERE expires_at_epoch <= :now) AS expired,
+    (SELECT json_group_array(value)
+     FROM json_each(:starts), (SELECT lower(group_concat(name, ' ')) AS names FROM projects)
+     WHERE instr(names, value)) AS named
 """
 ROWS_OF_PROJECT = "SELECT count(*) FROM (SELECT 1 FROM observations WHERE project = :project LIMIT :limit)"
 LISTED = """
@@ -51,7 +55,7 @@ ORDER BY r.created_at_epoch {direction}, r.id {direction} LIMIT :limit
 COUNT = "SELECT count(*) FROM {table} r{where}"
 IN_INDEX = "r.id IN (SELECT rowid FROM {index} WHERE {index} MATCH :narrow)"
 LIGHT = """
-SELECT r.id, r.session_id, r.created_at_epoch, r.project, {changed} AS changed
+SELECT r.id, r.session_id, r.created_at_epoch, r.project, {changed} AS changed{following}
 FROM json_each(:ids) given CROSS JOIN {table} r ON r.id = given.value WHERE TRUE{where}
 """
 DESCRIBED = """
@@ -62,6 +66,7 @@ SELECT id, project, created_at_epoch,
     files_read || files_modified AS files, text_hash IS NOT NULL AS stated
 FROM observations WHERE id IN (SELECT value FROM json_each(:ids))
 """
+NONE_FOLLOWING = ", '[]' AS following"
 FULL = "SELECT * FROM {table} WHERE id IN (SELECT value FROM json_each(:ids))"
 
 
@@ -72,6 +77,18 @@ class _Scope:
     source: Source
     conditions: Conditions
     found: Found = field(default_factory=Found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Store:
+    """What a search asks of the store first. `expired`: observations whose time has passed and that are not swept away
+    yet, few or none; `named`: starts of the query's words that names of projects have too. Those words must be looked
+    for with care, as a project's name stands in every row of it, in a column that is no text."""
+
+    has_index: bool
+    is_large: bool
+    expired: list[int]
+    named: frozenset[str]
 
 
 async def search(
@@ -87,20 +104,19 @@ async def search(
     if query.project is not None and within is None:
         mode = Mode.FILTER if text in ("", "*") else Mode.KEYWORD
         return SearchAnswer(mode=mode, degraded=None, total=0, results=())
-    expired = await observations.expired_ids(reader, now=now_ms())
+    store = await _store(reader, text)
     scopes = [
         _Scope(source=SOURCES[kind], conditions=found)
         for kind in query.kinds
-        if (found := conditions(SOURCES[kind], query, within, expired)) is not None
+        if (found := conditions(SOURCES[kind], query, within, store.expired)) is not None
     ]
-    has_index = bool(await reader.value(HAS_INDEX))
     if text in ("", "*"):
-        return await _listed(reader, query, scopes, has_index=has_index)
+        return await _listed(reader, query, scopes, has_index=store.has_index)
     is_syntax = parse(text, {}) is not None
     asked = vectors if query.order is Order.RELEVANCE and scopes and not is_syntax and terms(text) else None
     meaning, degraded = await asyncio.gather(  # not a TaskGroup, which would wrap a StoreError in a group
         nearest(asked, text, [scope.source for scope in scopes], within),
-        _find(reader, query, text, scopes, has_index=has_index, deadline_s=deadline_s),
+        _find(reader, query, text, scopes, store, deadline_s=deadline_s),
     )
     by_text = {scope.source.kind: scope.found.scores for scope in scopes}
     by_words = sum(map(len, by_text.values()))
@@ -124,6 +140,18 @@ def _mode(meaning: Meaning, *, by_text: bool, by_meaning: bool) -> Mode:
     return Mode.VECTOR if by_meaning and not by_text else Mode.HYBRID
 
 
+async def _store(reader: Reader, text: str) -> _Store:
+    said = text if parse(text, {}) else " ".join(word.literal for word in terms(text))
+    row = await reader.one(STORE, {"now": now_ms(), "starts": orjson.dumps(sorted(_starts(said))).decode()})
+    assert row is not None  # it has no FROM
+    return _Store(
+        has_index=bool(row["has_index"]),
+        is_large=row["rows"] > MANY,
+        expired=orjson.loads(row["expired"]),
+        named=frozenset(orjson.loads(row["named"])),
+    )
+
+
 async def _within(reader: Reader, given: str | None) -> Within | None:
     """The project that a name or key stands for; None when none is given or there is none."""
     name = None if given is None else await projects.find(reader, plain(given))
@@ -143,7 +171,7 @@ async def _listed(reader: Reader, query: SearchQuery, scopes: Sequence[_Scope], 
         total += await reader.value(COUNT.format(table=scope.source.table, where=where), params)
         sql = LISTED.format(table=scope.source.table, where=where, direction=direction)
         rows = await reader.all(sql, params | {"limit": query.offset + query.limit})
-        candidates += [_candidate(scope, **dict(row)) for row in rows]
+        candidates += [Candidate(kind=scope.source.kind, **dict(row)) for row in rows]
     page = by_date(candidates, order)[query.offset : query.offset + query.limit]
     return SearchAnswer(mode=Mode.FILTER, degraded=None, total=total, results=await _hits(reader, page))
 
@@ -160,16 +188,16 @@ def _filtered(scope: _Scope, *, has_index: bool) -> tuple[str, dict[str, object]
 
 
 async def _find(
-    reader: Reader, query: SearchQuery, text: str, scopes: Sequence[_Scope], *, has_index: bool, deadline_s: float
+    reader: Reader, query: SearchQuery, text: str, scopes: Sequence[_Scope], store: _Store, *, deadline_s: float
 ) -> str | None:
     """Fill the scopes; what did not run, in words."""
     try:
         async with asyncio.timeout(deadline_s):
-            if not has_index:
+            if not store.has_index:
                 await _scan(reader, text, scopes)
                 return NO_FTS5
             try:
-                await _match(reader, query, text, scopes)
+                await _match(reader, query, text, scopes, store)
             except sqlite3.DatabaseError as error:
                 await _scan(reader, text, scopes)
                 return DAMAGED.format(error=error)
@@ -179,29 +207,22 @@ async def _find(
     return None
 
 
-async def _match(reader: Reader, query: SearchQuery, text: str, scopes: Sequence[_Scope]) -> None:
-    words = terms(text)
-    named = await _names_projects(reader, text if parse(text, {}) else " ".join(word.literal for word in words))
+async def _match(reader: Reader, query: SearchQuery, text: str, scopes: Sequence[_Scope], store: _Store) -> None:
+    words = [_outside_project(word) if _starts(word.literal) & store.named else word for word in terms(text)]
     for scope in scopes:
         matching = Matching(
             reader=reader,
             source=scope.source,
             conditions=scope.conditions,
             wanted=query.offset + query.limit,
+            ranked=RANKED_OF_MANY if store.is_large and not scope.conditions.in_small_project else RANKED_ROWS,
             found=scope.found,
         )
         syntax = parse(text, scope.source.columns)
         if syntax is None:
-            await matching.terms([_outside_project(word) if _starts(word.literal) & named else word for word in words])
+            await matching.terms(words)
         else:
-            await matching.syntax(syntax.outside_project() if named else syntax)
-
-
-async def _names_projects(reader: Reader, text: str) -> set[str]:
-    """The starts of words in a text that project names have too: those words must be looked for with care, as a
-    project's name stands in every row of it, in a column that is no text."""
-    rows = await reader.all(NAMED_SO, {"starts": orjson.dumps(sorted(_starts(text))).decode()})
-    return {row["value"] for row in rows}
+            await matching.syntax(syntax.outside_project() if store.named else syntax)
 
 
 def _starts(text: str) -> set[str]:
@@ -240,24 +261,31 @@ async def _ordered(
         placed = {candidate for _, candidate in ranked}
         lowest = ranked[-1][0] if ranked else 0.0
         rest.sort(key=lambda found: (-found[0].found.scores[found[1]], found[0].source.kind, -found[1]))
-        more = [(min(scope.found.scores[row_id], lowest), _candidate(scope, id=row_id)) for scope, row_id in rest]
+        more = [
+            (min(scope.found.scores[row_id], lowest), Candidate(kind=scope.source.kind, id=row_id))
+            for scope, row_id in rest
+        ]
         ranked += [scored for scored in more if scored[1] not in placed]
     return ranked
 
 
 async def _candidates(reader: Reader, scope: _Scope, ids: Sequence[int]) -> list[Candidate]:
     """Rows by id, their text scores with what their neighbours in the session add."""
-    params = {"ids": orjson.dumps(ids).decode()}
-    gained: dict[int, float] = {}
-    if scope.source.kind is Kind.OBSERVATION and scope.found.words:
-        following = await reader.all(FOLLOWING, params)
-        gained = gains(scope.found.words, beside(map(tuple, following)))
-    rows = await reader.all(_light(scope.source), params)
-    return [_candidate(scope, **dict(row), gained=gained.get(row["id"], 0.0)) for row in rows]
+    rows = await _rows(reader, scope, ids)
+    gained = gains(scope.found.words, beside(_following(rows))) if scope.found.words else {}
+    return [_candidate(scope, row, gained=gained.get(row["id"], 0.0)) for row in rows]
 
 
-def _light(source: Source, where: str = "") -> str:
-    return LIGHT.format(table=source.table, changed=source.changed, where=where)
+async def _rows(reader: Reader, scope: _Scope, ids: Sequence[int], where: str = "") -> list[Row]:
+    """What is asked of a row that was found before it is in its place."""
+    source = scope.source
+    following = FOLLOWING if source.kind is Kind.OBSERVATION else NONE_FOLLOWING
+    sql = LIGHT.format(table=source.table, changed=source.changed, following=following, where=where)
+    return await reader.all(sql, {**(scope.conditions.params if where else {}), "ids": orjson.dumps(ids).decode()})
+
+
+def _following(rows: Sequence[Row]) -> list[tuple[int, list[int]]]:
+    return [(row["id"], orjson.loads(row["following"])) for row in rows]
 
 
 async def _near(reader: Reader, scopes: Sequence[_Scope], neighbours: Sequence[Neighbour]) -> list[Scored]:
@@ -265,14 +293,9 @@ async def _near(reader: Reader, scopes: Sequence[_Scope], neighbours: Sequence[N
     found: list[Scored] = []
     for scope in scopes:
         near = {one.record_id: one.similarity for one in neighbours if one.doc_type == scope.source.doc_type}
-        where = scope.conditions.where and f" AND {scope.conditions.where}"
-        params = {**scope.conditions.params, "ids": orjson.dumps(list(near)).decode()}
-        rows = await reader.all(_light(scope.source, where), params)
-        near = {row["id"]: near[row["id"]] for row in rows}
-        if scope.source.kind is Kind.OBSERVATION:
-            following = await reader.all(FOLLOWING, {"ids": orjson.dumps(list(near)).decode()})
-            near = meant(near, beside(map(tuple, following), MEANING_SHARES))
-        found += [(near[row["id"]], _candidate(scope, **dict(row))) for row in rows]
+        rows = await _rows(reader, scope, list(near), scope.conditions.where and f" AND {scope.conditions.where}")
+        near = meant({row["id"]: near[row["id"]] for row in rows}, beside(_following(rows), MEANING_SHARES))
+        found += [(near[row["id"]], _candidate(scope, row)) for row in rows]
     return found
 
 
@@ -300,24 +323,16 @@ def _with_similar(hit: SearchHit, similar: Mapping[int, tuple[int, ...]]) -> Sea
     return replace(hit, similar=len(others), similar_ids=others) if others else hit
 
 
-def _candidate(
-    scope: _Scope,
-    *,
-    id: int,  # noqa: A002
-    session_id: str | None = None,
-    created_at_epoch: int = 0,
-    project: str = "",
-    changed: str = "[]",
-    gained: float = 0.0,
-) -> Candidate:
+def _candidate(scope: _Scope, row: Row, *, gained: float = 0.0) -> Candidate:
+    row_id, project = row["id"], row["project"]
     return Candidate(
         kind=scope.source.kind,
-        id=id,
-        text_score=scope.found.scores.get(id, 0.0) + gained,
-        whole=id in scope.found.whole,
-        session_id=session_id,
-        created_at_epoch=created_at_epoch,
-        changed=frozenset((project, str(path)) for path in orjson.loads(changed)),
+        id=row_id,
+        text_score=scope.found.scores.get(row_id, 0.0) + gained,
+        whole=row_id in scope.found.whole,
+        session_id=row["session_id"],
+        created_at_epoch=row["created_at_epoch"],
+        changed=frozenset((project, str(path)) for path in orjson.loads(row["changed"])),
     )
 
 

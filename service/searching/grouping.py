@@ -1,8 +1,10 @@
 """Near-duplicates among what was found: the newest of a group stands for it, the others are counted (mission E3)."""
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from service.fulltext import CASE_CHANGE, CJK, WORD, bigrams
 from service.searching.words import NEGATED
@@ -44,16 +46,17 @@ def group(found: Sequence[Described]) -> list[Group]:
     """Group records by their texts, in the order of the first of each group. Nothing is chained: all of a group are
     like its first. Records of two projects are never in one group, nor those that differ in their files, or in a name,
     a number or a negation of their texts: `port 6001` and `port 7001` say two things."""
-    groups: list[tuple[frozenset[str], list[Described]]] = []
+    groups = list[list[Described]]()
+    by_place: dict[tuple[str, str], list[list[Described]]] = defaultdict(list)
     for record in found:
-        words = _words(record.text)
-        for first_words, members in groups:
-            if _same_place(record, members[0]) and _similar(words, first_words) and _says_the_same(record, members[0]):
-                members.append(record)
-                break
-        else:
-            groups.append((words, [record]))
-    return [_group(members) for _, members in groups]
+        here = by_place[record.project, record.files]
+        its = next((members for members in here if _alike(record, members[0])), None)
+        if its is None:
+            its = []
+            here.append(its)
+            groups.append(its)
+        its.append(record)
+    return [_group(members) for members in groups]
 
 
 def _group(members: Sequence[Described]) -> Group:
@@ -61,6 +64,7 @@ def _group(members: Sequence[Described]) -> Group:
     return Group(leader=leader, others=tuple(record.id for record in members if record.id != leader))
 
 
+@lru_cache(maxsize=1024)
 def _words(text: str) -> frozenset[str]:
     words = WORD.findall(text.casefold())
     if CJK.search(text):
@@ -72,8 +76,8 @@ def _pairs(word: str) -> list[str]:
     return [pair for run in CJK.findall(word) for pair in bigrams(run)]
 
 
-def _same_place(one: Described, other: Described) -> bool:
-    return (one.project, one.files) == (other.project, other.files)
+def _alike(one: Described, other: Described) -> bool:
+    return _similar(_words(one.text), _words(other.text)) and _says_the_same(one, other)
 
 
 def _similar(one: frozenset[str], other: frozenset[str]) -> bool:

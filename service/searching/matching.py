@@ -20,9 +20,11 @@ from service.searching.kinds import Source
 from service.searching.syntax import Syntax
 from service.searching.words import Term
 
-RANKED_ROWS = 1_500
-"""Rows of one kind that one search ranks at most; measured with benchmarks/search_latency.py."""
-COMMON_POSTINGS = 60_000
+RANKED_ROWS, RANKED_OF_MANY = 1_500, 600
+"""Rows of one kind that one search ranks at most, in a small store and in one of MANY rows: each costs about 7 us (bm25
+looks its length up) and twice that to order; measured with benchmarks/search_latency.py."""
+MANY = 20_000
+COMMON_POSTINGS = 30_000
 """Everyday words add to the score of rare ones while they stand in so many rows together: bm25 walks all of these."""
 MOST_TERMS = 32
 MOST_REQUIRED = 8
@@ -100,14 +102,19 @@ class Found:
 
 @dataclass(slots=True, kw_only=True)
 class Matching:
-    """A search in one kind's index, which fills `found`; `wanted` is how many rows the page reaches to."""
+    """A search in one kind's index, which fills `found`; `wanted` is how many rows the page reaches to, `ranked` how
+    many are ranked at most."""
 
     reader: Reader
     source: Source
     conditions: Conditions
     wanted: int
+    ranked: int
     found: Found
-    left: int = RANKED_ROWS
+    left: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.left = self.ranked
 
     @property
     def scores(self) -> dict[int, float]:
@@ -116,7 +123,7 @@ class Matching:
     async def terms(self, terms: Sequence[Term]) -> None:
         """Find rows by a natural-language query's terms."""
         present = await self._present(terms)
-        rare, common = _split(present)
+        rare, common = self._split(present)
         given = [counted.term.match for counted in common]
         if rare:
             await self._rank_each(rare)
@@ -124,7 +131,7 @@ class Matching:
                 await self._add(rare, given)
             required = [counted.term.match for counted in present if counted.term.required]
             if 1 < len(required) <= MOST_REQUIRED:
-                self.found.whole.update(await self._newest(" AND ".join(required), RANKED_ROWS))
+                self.found.whole.update(await self._newest(" AND ".join(required), self.ranked))
         if common:
             required_common = [counted for counted in common if counted.term.required]
             await self._everyday(required_common or common[:1], given)
@@ -146,6 +153,15 @@ class Matching:
             if rows
         ]
         return sorted(present, key=lambda counted: counted.rows)[:MOST_TERMS]
+
+    def _split(self, present: Sequence[Counted]) -> tuple[list[Counted], list[Counted]]:
+        """The rare terms, whose rows can all be ranked, and the rest."""
+        total = 0
+        for place, counted in enumerate(present):
+            total += counted.rows
+            if total > self.ranked:
+                return list(present[:place]), list(present[place:])
+        return list(present), []
 
     async def _worths(self, matches: Sequence[str], counts: Sequence[int], span: int) -> tuple[int, list[float]]:
         """How many rows are searched, and what the terms' scores count among them.
@@ -203,7 +219,7 @@ class Matching:
     async def _holding(self, matches: Sequence[str]) -> list[list[int]]:
         """Rows of each expression; FTS5 takes half as long again when it begins with the newest."""
         matches = [self.conditions.within_project(match) for match in matches]
-        params = {"matches": orjson.dumps(matches).decode(), "limit": RANKED_ROWS}
+        params = {"matches": orjson.dumps(matches).decode(), "limit": self.ranked}
         params |= self.conditions.params
         return [orjson.loads(row["ids"]) for row in await self.reader.all(self._sql(HOLDING), params)]
 
@@ -241,12 +257,12 @@ class Matching:
         return (await self._spans([self.conditions.narrowed(match) for match in matches]))[1]
 
     async def _spans(self, matches: Sequence[str]) -> tuple[int, list[int]]:
-        """How many rows there are at most, and of each expression; those above RANKED_ROWS are estimated from how
-        dense the first of them lie."""
+        """How many rows there are at most, and of each expression; those of more than `ranked` are estimated from
+        how dense the first of them lie."""
         sql = COUNTS.format(index=self.source.index, table=self.source.table)
-        params = {"matches": orjson.dumps(matches).decode(), "cap": RANKED_ROWS + 1}
+        params = {"matches": orjson.dumps(matches).decode(), "cap": self.ranked + 1}
         counted = [(row["span"], *orjson.loads(row["counted"])) for row in await self.reader.all(sql, params)]
-        counts = [rows if rows <= RANKED_ROWS else max(rows, rows * span // last) for span, rows, last in counted]
+        counts = [rows if rows <= self.ranked else max(rows, rows * span // last) for span, rows, last in counted]
         return (counted[0][0] or 0) if counted else 0, counts
 
     async def _rank_each(self, rare: Sequence[Counted]) -> None:
@@ -296,16 +312,6 @@ class Matching:
 
     def _params(self, match: str) -> dict[str, object]:
         return {**self.conditions.params, "match": self.conditions.narrowed(match)}
-
-
-def _split(present: Sequence[Counted]) -> tuple[list[Counted], list[Counted]]:
-    """The rare terms, whose rows can all be ranked, and the rest."""
-    total = 0
-    for place, counted in enumerate(present):
-        total += counted.rows
-        if total > RANKED_ROWS:
-            return list(present[:place]), list(present[place:])
-    return list(present), []
 
 
 def _beside(common: Sequence[Counted]) -> list[str]:

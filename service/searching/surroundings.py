@@ -10,26 +10,24 @@ MEANING_SHARES = {1: 0.2, 2: 0.1}
 BOTH = 0.3
 """Of the weaker of the two, where a record and its surroundings hold the same word."""
 
-FOLLOWING = """
-SELECT r.id AS id,
-    (SELECT n.id FROM observations n WHERE n.session_id = r.session_id AND n.id > r.id ORDER BY n.id LIMIT 1) AS next,
-    (SELECT n.id FROM observations n WHERE n.session_id = r.session_id AND n.id > r.id ORDER BY n.id LIMIT 1 OFFSET 1)
-        AS after_next
-FROM observations r WHERE r.id IN (SELECT value FROM json_each(:ids))
-"""
+FOLLOWING = """, (
+    SELECT json_group_array(id) FROM (
+        SELECT n.id AS id FROM observations n WHERE n.session_id = r.session_id AND n.id > r.id ORDER BY n.id LIMIT 2)
+) AS following"""
+"""For the columns of a SELECT from observations under the alias r: the next record of its session, and the next but
+one."""
 
 Beside = Mapping[int, Sequence[tuple[int, float]]]
 """The records near each record of a session, and what they get of its words."""
 
 
-def beside(following: Iterable[Sequence[int | None]], shares: Mapping[int, float] = SHARES) -> Beside:
-    """From the rows of FOLLOWING."""
+def beside(following: Iterable[tuple[int, Sequence[int]]], shares: Mapping[int, float] = SHARES) -> Beside:
+    """From records with the two that follow each."""
     near: dict[int, list[tuple[int, float]]] = defaultdict(list)
-    for one, *others in following:
+    for one, others in following:
         for distance, other in enumerate(others, 1):
-            if one is not None and other is not None:
-                near[one].append((other, shares[distance]))
-                near[other].append((one, shares[distance]))
+            near[one].append((other, shares[distance]))
+            near[other].append((one, shares[distance]))
     return near
 
 

@@ -40,7 +40,7 @@ async def test_what_holds_no_word_is_not_found_for_its_neighbours(memory: Memory
 
 
 def test_a_word_counts_where_it_stands_best() -> None:
-    near = beside([(1, 2, 3), (2, 3, None), (3, None, None)])
+    near = beside([(1, [2, 3]), (2, [3]), (3, [])])
     assert gains([{1: 10.0}], near) == {2: 5.0, 3: 3.0}
     assert gains([{1: 10.0, 2: 10.0}], near) == {1: 1.5, 2: 1.5, 3: 5.0}
     assert gains([{1: 10.0}, {2: 4.0}], near) == {1: 2.0, 2: 5.0, 3: 5.0}
