@@ -23,7 +23,7 @@ INSERT INTO sessions (session_id, project, platform, cwd, unsummarised, started_
     last_seen_epoch)
 VALUES (:session_id, :project, :platform, :cwd, :news, :at, :at, :now)
 ON CONFLICT (session_id) DO UPDATE SET
-    status = 'active',
+    status = CASE WHEN status = 'closed' AND ended_at_epoch >= :at AND NOT :news THEN 'closed' ELSE 'active' END,
     cwd = CASE WHEN cwd = '' THEN excluded.cwd ELSE cwd END,
     started_at_epoch = min(started_at_epoch, :at),
     last_event_at_epoch = max(last_event_at_epoch, :at),
@@ -140,7 +140,8 @@ class Turn:
 
 
 def touch(tx: Tx, session: Session, *, at: int, is_news: bool, now: int) -> None:
-    """Open the session, or reopen and date it. `is_news`: the next summary is about what came."""
+    """Open the session, or reopen and date it. `is_news`: the next summary is about what came; what is none and comes
+    late, from before the session's end, leaves it closed."""
     params = {
         "session_id": session.session_id,
         "project": session.project,

@@ -36,7 +36,7 @@ PRIVATE_UMASK = 0o077
 """Files 0600, folders 0700, whatever Chroma asks for."""
 QUERY_THREADS = 4
 EMBEDDING_THREADS = 2
-NICENESS = 5
+NICENESS = 15
 """Of the embedding threads: the service and its searches go first."""
 FINISH_S = 10.0
 """How long a write under way may take at the end; cut off, it may break the index."""

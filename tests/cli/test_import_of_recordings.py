@@ -2,7 +2,10 @@
 
 import json
 import lzma
+import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -11,7 +14,7 @@ from typing import Any
 import pytest
 
 from service.portability.transcripts import claude_code
-from tests.cli.command_line import Command
+from tests.cli.command_line import Command, environment, run_process
 
 SESSION = "5f0c0000-0000-4000-8000-000000000001"
 Lines = Sequence[dict[str, Any] | str]
@@ -153,6 +156,40 @@ def test_a_recording_twice_is_the_store_of_one(
     assert again["new"] == 0
     assert rows(tmp_path / "other", everything) == once
     assert len(once) == 3
+
+
+def test_an_import_that_was_killed_goes_on_and_ends_as_one_that_was_not(tmp_path: Path) -> None:
+    folder = tmp_path / "recordings"
+    folder.mkdir()
+    for number in range(60):
+        said = [json.dumps(line_) for line_ in TURN]
+        own = [one.replace(SESSION, f"s{number}").replace("toolu_a", f"toolu_{number}") for one in said]
+        (folder / f"s{number}.jsonl").write_text("\n".join(own))
+    stored = """
+        SELECT event_key, captured_at_epoch, project FROM pending_messages UNION ALL
+        SELECT event_key, created_at_epoch, project FROM user_prompts UNION ALL
+        SELECT session_id, started_at_epoch, status FROM sessions ORDER BY 1, 2"""
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    with subprocess.Popen(
+        [sys.executable, "-I", "-m", "service.cli", "import", str(folder)],
+        env=environment(killed),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        while process.poll() is None and not _has_some(killed):
+            os.sched_yield()
+        process.kill()
+    assert run_process(killed, "import", str(folder)).code == 0
+    assert run_process(whole, "import", str(folder)).code == 0
+    assert rows(killed, stored) == rows(whole, stored)
+    assert len(rows(whole, stored)) == 60 * 4
+
+
+def _has_some(home: Path) -> bool:
+    try:
+        return bool(rows(home, "SELECT 1 FROM pending_messages LIMIT 1"))
+    except sqlite3.Error:
+        return False
 
 
 def capture(path: Path, home: Path) -> None:

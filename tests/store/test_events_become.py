@@ -106,6 +106,16 @@ async def test_a_late_event_reopens_a_closed_session_and_is_worked(desk: Desk) -
     assert await desk.work_off(lambda _: NOTHING) == 1
 
 
+async def test_a_stop_of_nothing_that_comes_late_leaves_a_closed_session_closed(desk: Desk) -> None:
+    await desk.tool(at_ms=0)
+    await desk.stop(at_ms=1)
+    await desk.stop(event="SessionEnd", at_ms=9)
+    assert (await desk.stop(at_ms=5, last_assistant_message="Well?")).status == "skipped"
+    assert await desk.rows("SELECT status FROM sessions") == [("closed",)]
+    await desk.stop(at_ms=12, last_assistant_message="Again?")
+    assert await desk.rows("SELECT status FROM sessions") == [("active",)]
+
+
 async def test_times_come_from_the_hook_then_from_the_payload_then_from_arrival(desk: Desk) -> None:
     await desk.tool(at_ms=5)
     await desk.post(desk.payload(timestamp="2023-11-14T22:13:20.007Z"), captured_at=None)
