@@ -1,6 +1,5 @@
 """`gapless mcp`: the tools on standard input and output, from the live service or else from the database itself."""
 
-import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator
@@ -12,6 +11,8 @@ from service.mcp import dialogue, stdio
 from service.mcp.rpc import Json, RpcError
 
 if TYPE_CHECKING:
+    import asyncio
+
     from service.edge.mcp import Toolbox
     from service.settings import Configuration
 
@@ -21,24 +22,19 @@ def mcp() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Claude Code ends its servers so, and waits 100 ms for it
     sink = os.dup(1)
     os.dup2(2, 1)  # whatever else is printed must not get between the answers
-    asyncio.run(stdio.serve(_Tools(), source=0, sink=sink))
+    stdio.serve(_Tools(), source=0, sink=sink)
 
 
 class _Tools:
     """Every call asks the live service, and does it here when there is none: services come and go while a client's
     session lasts. Nothing is loaded before the first one: a client waits for the answer to `initialize`."""
 
-    def __init__(self) -> None:
-        self._turn_here = asyncio.Lock()
+    def listed(self) -> list[Json]:
+        from service.mcp import catalogue
+        from service.place import home_folder
 
-    async def listed(self) -> list[Json]:
-        from hooks.transport import Away
-
-        try:
-            tools: list[Json] = (await self._ask("tools/list", {}, {}))["tools"]
-        except Away:
-            tools = await asyncio.to_thread(_list_here)
-        return tools
+        tools = catalogue.read(home_folder())
+        return _list_here() if tools is None else tools
 
     async def call(self, name: str, arguments: Json) -> Json:
         try:
@@ -54,16 +50,25 @@ class _Tools:
         from hooks.transport import Away
 
         try:
-            return await self._ask("tools/call", {"name": name, "arguments": arguments}, self._caller)
+            return await self._ask(name, arguments)
         except Away:
             async with self._turn_here, _opened_here(self._caller) as toolbox:
                 return await toolbox.call(name, arguments)
 
-    async def _ask(self, method: str, params: Json, headers: dict[str, str]) -> Json:
+    async def _ask(self, name: str, arguments: Json) -> Json:
+        import asyncio
+
         from service.mcp import remote
         from service.place import home_folder
 
-        return await asyncio.to_thread(remote.ask, str(home_folder()), headers, method, params)
+        params = {"name": name, "arguments": arguments}
+        return await asyncio.to_thread(remote.ask, str(home_folder()), self._caller, "tools/call", params)
+
+    @cached_property
+    def _turn_here(self) -> "asyncio.Lock":
+        import asyncio
+
+        return asyncio.Lock()
 
     @cached_property
     def _caller(self) -> dict[str, str]:
@@ -84,6 +89,8 @@ class _Tools:
 @asynccontextmanager
 async def _opened_here(headers: dict[str, str]) -> AsyncIterator["Toolbox"]:
     """The tools on the database, for one call."""
+    import asyncio
+
     from service.logs import logging_to
     from service.settings import load
 

@@ -69,7 +69,7 @@ class Toolbox:
     caller: ProjectRef
     fetched: set[int] = field(default_factory=set)
 
-    async def listed(self) -> list[Json]:
+    def listed(self) -> list[Json]:
         return [tool.listed for tool in TOOLS.values()]
 
     async def call(self, name: str, arguments: Json) -> Json:

@@ -22,9 +22,11 @@ from service.core import Core
 from service.edge.app import build_app, make_edge
 from service.edge.security import read_token
 from service.edge.state import Edge
+from service.edge.tools import TOOLS
 from service.edge.wire import Wire
 from service.errors import SettingsError
 from service.liveness import only_service
+from service.mcp import catalogue
 from service.settings import Configuration
 from service.version import VERSION
 
@@ -203,8 +205,9 @@ def _bind_unix(path: Path) -> socket.socket:
 
 @contextlib.contextmanager
 def _recorded(run: Path, where: Listening) -> Iterator[None]:
-    """Tell hooks and commands where we are, as long as we are there; and with what to start us again."""
+    """Tell hooks and commands where we are, as long as we are there; with what to start us again, and our tools."""
     private_files.write(run / "python", sys.executable)
+    private_files.write(run / catalogue.NAME, catalogue.written([tool.listed for tool in TOOLS.values()]))
     facts = {"port": str(where.port), "pid": str(os.getpid()), "version": VERSION}
     for name, value in facts.items():
         private_files.write(run / name, value)

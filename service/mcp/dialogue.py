@@ -1,7 +1,8 @@
 """What a client may ask of an MCP server that has tools and nothing else, and the answers."""
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 from service.mcp import rpc
 from service.mcp.rpc import Code, Json, Message, RpcError
@@ -24,7 +25,7 @@ class Tools(Protocol):
     """Raises nothing but `RpcError` for what went wrong with the call itself; what the tool has to say of a failure
     is a result."""
 
-    async def listed(self) -> list[Json]:
+    def listed(self) -> list[Json]:
         """Each as in the answer to `tools/list`."""
 
     async def call(self, name: str, arguments: Json) -> Json:
@@ -42,15 +43,20 @@ class Answer:
 
 async def answer(raw: bytes, tools: Tools, *, version: str | None = None) -> Answer:
     """`version` is the protocol's, where the transport names it with every message."""
-    try:
-        messages, as_array = rpc.read(raw)
-    except RpcError as error:
-        messages, as_array = [error], False
-    answers = [answered for message in messages if (answered := await _answer(message, tools, version)) is not None]
-    codes = {answered["error"]["code"] for answered in answers if "error" in answered}
-    return Answer(
-        body=rpc.as_bytes(answers, as_array=as_array), is_refusal=not as_array and not REFUSALS.isdisjoint(codes)
-    )
+    messages, as_array = _read(raw)
+    answers = [
+        await _called(message, tools, version) if _is_call(message) else _answered(message, tools, version)
+        for message in messages
+    ]
+    return _together(answers, as_array=as_array)
+
+
+def answer_at_once(raw: bytes, tools: Tools) -> Answer | None:
+    """The same where no tool is called; None where one is, which takes its time."""
+    messages, as_array = _read(raw)
+    if any(map(_is_call, messages)):
+        return None
+    return _together([_answered(message, tools, None) for message in messages], as_array=as_array)
 
 
 def told(text: str, *, document: Json | None = None, failed: bool = False) -> Json:
@@ -63,29 +69,65 @@ def told(text: str, *, document: Json | None = None, failed: bool = False) -> Js
     return result if document is None else result | {"structuredContent": document}
 
 
-async def _answer(message: Message | RpcError, tools: Tools, version: str | None) -> Json | None:
+def _read(raw: bytes) -> tuple[Sequence[Message | RpcError], bool]:
+    try:
+        return rpc.read(raw)
+    except RpcError as error:
+        return [error], False
+
+
+def _is_call(message: Message | RpcError) -> TypeGuard[Message]:
+    return isinstance(message, Message) and message.method == CALL and not message.is_notification
+
+
+def _together(answers: Iterable[Json | None], *, as_array: bool) -> Answer:
+    given = [answered for answered in answers if answered is not None]
+    codes = {answered["error"]["code"] for answered in given if "error" in answered}
+    return Answer(
+        body=rpc.as_bytes(given, as_array=as_array), is_refusal=not as_array and not REFUSALS.isdisjoint(codes)
+    )
+
+
+async def _called(message: Message, tools: Tools, version: str | None) -> Json:
+    try:
+        _check(version)
+        return rpc.result(message, await _call(message.params, tools))
+    except RpcError as error:
+        return _failed(error, message)
+
+
+def _answered(message: Message | RpcError, tools: Tools, version: str | None) -> Json | None:
     if isinstance(message, RpcError):
         return rpc.failure(message)
     if message.is_notification:
         return None
     try:
-        return rpc.result(message, await _result(message, tools, version))
+        method = _method(message.method)
+        _check(version)
+        return rpc.result(message, method(message.params, tools))
     except RpcError as error:
-        return rpc.failure(RpcError(error.code, str(error), id=message.id))
+        return _failed(error, message)
 
 
-async def _result(message: Message, tools: Tools, version: str | None) -> Json:
-    method = METHODS.get(message.method)
-    if method is None:
-        known = ", ".join(METHODS)
-        raise RpcError(Code.METHOD_NOT_FOUND, f"there is no method {message.method[:100]!r}; there are {known}")
+def _failed(error: RpcError, message: Message) -> Json:
+    return rpc.failure(RpcError(error.code, str(error), id=message.id))
+
+
+def _method(name: str) -> Callable[[Json, Tools], Json]:
+    if name not in METHODS:
+        raise RpcError(
+            Code.METHOD_NOT_FOUND, f"there is no method {name[:100]!r}; there are {', '.join((*METHODS, CALL))}"
+        )
+    return METHODS[name]
+
+
+def _check(version: str | None) -> None:
     if version is not None and version not in VERSIONS:
         known = ", ".join(VERSIONS)
         raise RpcError(Code.INVALID_REQUEST, f"MCP {version[:40]!r} is not spoken here; there are {known}")
-    return await method(message.params, tools)
 
 
-async def _initialize(params: Json, _: Tools) -> Json:
+def _initialize(params: Json, _: Tools) -> Json:
     """In the client's version of the protocol if it is one of ours, else in the newest; the client then decides."""
     asked = params.get("protocolVersion")
     return {
@@ -96,12 +138,12 @@ async def _initialize(params: Json, _: Tools) -> Json:
     }
 
 
-async def _ping(_: Json, __: Tools) -> Json:
+def _ping(_: Json, __: Tools) -> Json:
     return {}
 
 
-async def _list(_: Json, tools: Tools) -> Json:
-    return {"tools": await tools.listed()}
+def _list(_: Json, tools: Tools) -> Json:
+    return {"tools": tools.listed()}
 
 
 async def _call(params: Json, tools: Tools) -> Json:
@@ -113,4 +155,5 @@ async def _call(params: Json, tools: Tools) -> Json:
     return await tools.call(name, arguments or {})
 
 
-METHODS = {"initialize": _initialize, "ping": _ping, "tools/list": _list, "tools/call": _call}
+METHODS = {"initialize": _initialize, "ping": _ping, "tools/list": _list}
+CALL = "tools/call"

@@ -1,64 +1,92 @@
 """The stdio transport: a JSON document a line, in and out."""
 
-import asyncio
 import contextlib
 import os
-import threading
-from collections.abc import AsyncIterator, Iterator
-from typing import BinaryIO
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, BinaryIO
 
 from service.mcp import rpc
-from service.mcp.dialogue import Tools, answer
+from service.mcp.dialogue import Tools, answer, answer_at_once
 from service.mcp.rpc import Code, RpcError
+
+if TYPE_CHECKING:
+    import asyncio
 
 LINE_LIMIT_BYTES = 16 * 1024 * 1024
 """As of the bodies of HTTP requests."""
 
 
-async def serve(tools: Tools, *, source: int, sink: int) -> None:
-    """Answer what comes on one file descriptor on another, several messages at a time, until the first ends or nobody
-    listens to the second; what is under way is finished."""
+def serve(tools: Tools, *, source: int, sink: int) -> None:
+    """Answer what comes on one file descriptor on another, until the first ends or nobody listens to the second.
+
+    Before the first call of a tool nothing waits for anything, and asyncio is not even loaded: a client waits for these
+    answers when it starts. From then on several messages are answered at a time, and what is under way is finished.
+    """
+    lines = _lines(os.fdopen(source, "rb", closefd=False))
+    with contextlib.suppress(BrokenPipeError):
+        for line in lines:
+            if len(line) > LINE_LIMIT_BYTES:
+                _write(sink, _too_long())
+                continue
+            given = answer_at_once(line, tools)
+            if given is None:
+                import asyncio
+
+                asyncio.run(_converse(line, lines, tools, sink))
+                return
+            _write(sink, given.body)
+
+
+async def _converse(first: bytes, lines: Iterator[bytes], tools: Tools, sink: int) -> None:
+    import asyncio
+
+    arrived = asyncio.Queue[bytes]()
+    _read_beside(lines, arrived)
+    line = first
     try:
         async with asyncio.TaskGroup() as tasks:
-            async for line in _lines(source):
+            while line:
                 tasks.create_task(_answer(line, tools, sink))
+                line = await arrived.get()
     except* BrokenPipeError:
         pass
 
 
+def _read_beside(lines: Iterator[bytes], arrived: "asyncio.Queue[bytes]") -> None:
+    """Lines as they come, and an empty one at the end, from a thread that the end of the process does not wait for, as
+    it would for one of the loop's own."""
+    import asyncio
+    import threading
+
+    loop = asyncio.get_running_loop()
+
+    def read() -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            for line in lines:
+                loop.call_soon_threadsafe(arrived.put_nowait, line)
+            loop.call_soon_threadsafe(arrived.put_nowait, b"")
+
+    threading.Thread(target=read, name="gapless-stdin", daemon=True).start()
+
+
 async def _answer(line: bytes, tools: Tools, sink: int) -> None:
-    if len(line) > LINE_LIMIT_BYTES:
-        error = RpcError(Code.INVALID_REQUEST, f"a message has at most {LINE_LIMIT_BYTES} bytes")
-        given = rpc.as_bytes([rpc.failure(error)], as_array=False)
-    else:
-        given = (await answer(line, tools)).body
-    if given is not None:
-        _write(sink, given + b"\n")
+    _write(sink, _too_long() if len(line) > LINE_LIMIT_BYTES else (await answer(line, tools)).body)
 
 
-def _write(sink: int, left: bytes) -> None:
+def _too_long() -> bytes | None:
+    error = RpcError(Code.INVALID_REQUEST, f"a message has at most {LINE_LIMIT_BYTES} bytes")
+    return rpc.as_bytes([rpc.failure(error)], as_array=False)
+
+
+def _write(sink: int, given: bytes | None) -> None:
     """In one go: nothing else runs on the loop until the line is whole."""
+    left = b"" if given is None else given + b"\n"
     while left:
         left = left[os.write(sink, left) :]
 
 
-async def _lines(source: int) -> AsyncIterator[bytes]:
+def _lines(file: BinaryIO) -> Iterator[bytes]:
     """Those that are not empty; of one that is too long the beginning, which is still too long."""
-    loop, lines = asyncio.get_running_loop(), asyncio.Queue[bytes]()
-
-    def read() -> None:
-        with os.fdopen(source, "rb", closefd=False) as file, contextlib.suppress(RuntimeError):  # the loop has ended
-            for line in _read(file):
-                loop.call_soon_threadsafe(lines.put_nowait, line)
-            loop.call_soon_threadsafe(lines.put_nowait, b"")
-
-    # A thread that the end of the process does not wait for, as it would for one of the loop's own.
-    threading.Thread(target=read, name="gapless-stdin", daemon=True).start()
-    while line := await lines.get():
-        yield line
-
-
-def _read(file: BinaryIO) -> Iterator[bytes]:
     while line := file.readline(LINE_LIMIT_BYTES + 1):
         beginning = line
         if len(line) > LINE_LIMIT_BYTES:

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -76,6 +77,33 @@ def test_hooks_run_on_the_interpreter_that_serves_before_any_on_the_path(plugin:
     (tmp_path / ".gapless" / "run" / "python").write_text("/nowhere/python")
     run(group["hooks"][0], plugin, tmp_path, event(), path=f"{shim.parent}:{os.defpath}")
     assert (tmp_path / "shim").exists()
+
+
+NOT_WAITED_FOR = ("PostToolUse", "PostToolUseFailure", "SubagentStop")
+
+
+def test_the_client_waits_only_for_hooks_that_tell_it_something_or_end_a_turn() -> None:
+    hooks = document("hooks", "hooks.json")["hooks"]
+    assert {name for name, [group] in hooks.items() if group["hooks"][0].get("async")} == set(NOT_WAITED_FOR)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the ignored signals of a process from /proc")
+def test_a_hook_that_is_told_to_end_hands_its_event_over_first(plugin: Path, tmp_path: Path) -> None:
+    [group] = document("hooks", "hooks.json")["hooks"]["PostToolUse"]
+    arguments = [argument.replace("${CLAUDE_PLUGIN_ROOT}", str(plugin)) for argument in group["hooks"][0]["args"]]
+    environment = {"HOME": str(tmp_path), "PATH": os.defpath}
+    with subprocess.Popen(["/bin/sh", *arguments], env=environment, stdin=subprocess.PIPE) as hook:
+        while not _ignores(hook.pid, signal.SIGTERM):
+            os.sched_yield()
+        hook.terminate()
+        hook.communicate(event(hook_event_name="PostToolUse"))
+    assert hook.returncode == 0
+    assert len(spool.pending(str(tmp_path / ".gapless"))) == 1
+
+
+def _ignores(pid: int, number: int) -> bool:
+    fields = dict(line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    return bool(int(fields["SigIgn"], 16) >> (number - 1) & 1)
 
 
 def test_without_any_python_a_hook_says_so_and_exits_0(plugin: Path, tmp_path: Path) -> None:

@@ -119,6 +119,12 @@ def test_every_tool_event_of_the_session_is_accounted_for(client: RealClient, re
     assert gapless(client, "queue", "status", "--json").json["spool"] == 0
 
 
+def test_a_client_that_ends_at_once_after_a_tool_loses_no_event(client: RealClient, repaired: Session) -> None:
+    cut = client.run("SEVERAL steps, of which it gets to one", "--max-turns", "1")
+    gapless(client, "queue", "wait", "--timeout", "60")
+    assert "toolu_step0" in messages(client, cut.session_id)
+
+
 def test_the_next_session_begins_with_what_this_one_learned(client: RealClient, repaired: Session) -> None:
     session = client.run("LATER: what was wrong with the tides?")
     [output] = session.hook_outputs("SessionStart")

@@ -38,7 +38,7 @@ def test_the_service_says_where_it_is_and_forgets_it_at_its_end(tmp_path: Path) 
         assert {mode_of(run / name) for name in ("pid", "port", "version", "gapless.sock")} == {0o600}
         process.send_signal(signal.SIGTERM)
         assert process.wait(DEADLINE_S) == 0
-        kept = {"python"}  # by which the next session's first hook starts it again
+        kept = {"python", "tools"}  # by which the next session's first hook starts it again, and a client knows us
         assert {path.name for path in run.iterdir() if path.is_file() and path.suffix != ".lock"} == kept
 
 
