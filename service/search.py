@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
@@ -18,7 +18,15 @@ from service.searching.kinds import SOURCES, Source
 from service.searching.matching import MANY, RANKED_OF_MANY, RANKED_ROWS, Found, Matching
 from service.searching.meaning import Meaning, nearest
 from service.searching.moments import moments
-from service.searching.ranking import HEAD, HEAD_OF_SMALL_PROJECT, Candidate, Scored, by_date, by_relevance
+from service.searching.ranking import (
+    HEAD,
+    HEAD_OF_MANY,
+    HEAD_OF_SMALL_PROJECT,
+    Candidate,
+    Scored,
+    by_date,
+    by_relevance,
+)
 from service.searching.request import Kind, Mode, Order, SearchAnswer, SearchHit, SearchQuery
 from service.searching.scanning import scan
 from service.searching.surroundings import FOLLOWING, MEANING_SHARES, beside, gains, meant
@@ -72,10 +80,13 @@ FULL = "SELECT * FROM {table} WHERE id IN (SELECT value FROM json_each(:ids))"
 
 @dataclass(slots=True, kw_only=True)
 class _Scope:
-    """One kind with its filters, and what was found of it."""
+    """One kind with its filters, and what was found of it; `ranked` and `head` are how many rows are ranked by text,
+    and how many of these with their sessions."""
 
     source: Source
     conditions: Conditions
+    ranked: int
+    head: int
     found: Found = field(default_factory=Found)
 
 
@@ -105,11 +116,7 @@ async def search(
         mode = Mode.FILTER if text in ("", "*") else Mode.KEYWORD
         return SearchAnswer(mode=mode, degraded=None, total=0, results=())
     store = await _store(reader, text)
-    scopes = [
-        _Scope(source=SOURCES[kind], conditions=found)
-        for kind in query.kinds
-        if (found := conditions(SOURCES[kind], query, within, store.expired)) is not None
-    ]
+    scopes = list(_scopes(query, within, store))
     if text in ("", "*"):
         return await _listed(reader, query, scopes, has_index=store.has_index)
     is_syntax = parse(text, {}) is not None
@@ -138,6 +145,17 @@ def _mode(meaning: Meaning, *, by_text: bool, by_meaning: bool) -> Mode:
     if not meaning.asked:
         return Mode.KEYWORD
     return Mode.VECTOR if by_meaning and not by_text else Mode.HYBRID
+
+
+def _scopes(query: SearchQuery, within: Within | None, store: _Store) -> Iterator[_Scope]:
+    """One a kind that can fulfil the filters."""
+    ranked, head = (RANKED_OF_MANY, HEAD_OF_MANY) if store.is_large else (RANKED_ROWS, HEAD)
+    if within is not None and within.small:
+        ranked, head = RANKED_ROWS, HEAD_OF_SMALL_PROJECT
+    for kind in query.kinds:
+        found = conditions(SOURCES[kind], query, within, store.expired)
+        if found is not None:
+            yield _Scope(source=SOURCES[kind], conditions=found, ranked=ranked, head=head)
 
 
 async def _store(reader: Reader, text: str) -> _Store:
@@ -215,7 +233,7 @@ async def _match(reader: Reader, query: SearchQuery, text: str, scopes: Sequence
             source=scope.source,
             conditions=scope.conditions,
             wanted=query.offset + query.limit,
-            ranked=RANKED_OF_MANY if store.is_large and not scope.conditions.in_small_project else RANKED_ROWS,
+            ranked=scope.ranked,
             found=scope.found,
         )
         syntax = parse(text, scope.source.columns)
@@ -249,8 +267,7 @@ async def _ordered(
     for scope in scopes:
         scores, whole = scope.found.scores, scope.found.whole
         ids = sorted(scores, key=lambda row_id: (row_id in whole, scores[row_id], row_id), reverse=True)
-        head = HEAD_OF_SMALL_PROJECT if scope.conditions.in_small_project else HEAD
-        best = [row_id for row_id in ids[:head] if scores[row_id] > 0] if query.order is Order.RELEVANCE else ids
+        best = [row_id for row_id in ids[: scope.head] if scores[row_id] > 0] if query.order is Order.RELEVANCE else ids
         heads += await _candidates(reader, scope, best)
         rest += [(scope, row_id) for row_id in ids[len(best) :]]
     if query.order is not Order.RELEVANCE:

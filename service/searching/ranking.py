@@ -10,9 +10,10 @@ from statistics import fmean
 from service.searching.moments import Moment
 from service.searching.request import Kind, Order
 
-HEAD, HEAD_OF_SMALL_PROJECT = 100, 600
-"""Rows of each kind, the best by text, that are ranked together with their sessions; the rest follow by text alone. In
-a small project that is all of them: what has few of the words may have the rest beside it."""
+HEAD, HEAD_OF_MANY, HEAD_OF_SMALL_PROJECT = 200, 100, 600
+"""Rows of each kind, the best by text, that are ranked together with their sessions; the rest follow by text alone.
+Fewer where a store has many rows; in a small project all of them: what has few of the words may have the rest beside
+it."""
 SESSION_SHARE = 0.2
 SESSION_HITS = 20
 """A session's score is the harmonic sum of its best so many hits."""
