@@ -1,7 +1,8 @@
 #!/bin/sh
 # `plugin.sh SCRIPT ARGUMENT…` runs a script beside it with the interpreter that serves Gapless, else with any: what
 # PATH has may be a version manager's shim, which costs more than the hook. launcher.py only finds that interpreter.
-trap '' TERM # the client ends hooks that it does not wait for so, 1.5 s before it kills them: time to hand the event over
+# The client ends hooks that it does not wait for with SIGTERM, 1.5 s before it kills them: time to hand the event over.
+[ "$1" = launcher.py ] || trap '' TERM
 recorded="${GAPLESS_HOME:-$HOME/.gapless}/run/python"
 python=
 [ -r "$recorded" ] && read -r python <"$recorded"

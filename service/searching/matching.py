@@ -21,8 +21,8 @@ from service.searching.syntax import Syntax
 from service.searching.words import Term
 
 RANKED_ROWS, RANKED_OF_MANY = 1_500, 600
-"""Rows of one kind that one search ranks at most, in a small store and in one of MANY rows: each costs about 7 us (bm25
-looks its length up) and twice that to order; measured with benchmarks/search_latency.py."""
+"""Rows of one kind that one search ranks at most, in a small store and in one of MANY rows: each costs about 7 us: bm25
+looks its length up."""
 MANY = 20_000
 COMMON_POSTINGS = 30_000
 """Everyday words add to the score of rare ones while they stand in so many rows together: bm25 walks all of these."""

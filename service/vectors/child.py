@@ -26,7 +26,7 @@ BROKEN_DEATHS = 3
 END_S = 15.0
 """A write under way is finished first (process.FINISH_S)."""
 ENVIRONMENT = {"MALLOC_ARENA_MAX": "1"}
-"""glibc gives every thread a heap of its own, and the model's large arrays leave holes in each: 500 MB against 260."""
+"""glibc gives every thread a heap of its own, and the model's large arrays leave holes in each: 500 MB against 310."""
 LOG_BYTES = 1024 * 1024
 LAST_WORDS_BYTES = 2000
 

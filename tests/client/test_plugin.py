@@ -101,6 +101,26 @@ def test_a_hook_that_is_told_to_end_hands_its_event_over_first(plugin: Path, tmp
     assert len(spool.pending(str(tmp_path / ".gapless"))) == 1
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the ignored signals of a process from /proc")
+def test_its_server_ends_when_it_is_told_to(plugin: Path, tmp_path: Path) -> None:
+    entry = document(".mcp.json")["mcpServers"]["gapless"]
+    (tmp_path / ".gapless" / "run").mkdir(parents=True)
+    (tmp_path / ".gapless" / "run" / "python").write_text(sys.executable)
+    arguments = [argument.replace("${CLAUDE_PLUGIN_ROOT}", str(plugin)) for argument in entry["args"]]
+    environment = {"HOME": str(tmp_path), "PATH": os.defpath}
+    with subprocess.Popen(
+        ["/bin/sh", *arguments], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+        server.stdin.flush()
+        assert b'"result"' in server.stdout.readline()
+        assert not _ignores(server.pid, signal.SIGTERM)
+        server.terminate()
+        assert server.wait(10) == -signal.SIGTERM
+
+
 def _ignores(pid: int, number: int) -> bool:
     fields = dict(line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
     return bool(int(fields["SigIgn"], 16) >> (number - 1) & 1)
