@@ -227,9 +227,8 @@ def expected(home: Path) -> Iterator[documents.Passage]:
     async def read() -> list[documents.Passage]:
         database = Database.open(home / "gapless.db", repair_index=fulltext.repair)
         try:
-            async with database.reader() as reader:
-                changes = await watermarks.above(reader, 0, limit=1_000_000_000)
-                found = await documents.passages(reader, changes)
+            changes = await database.read(lambda reader: watermarks.above(reader, 0, limit=1_000_000_000))
+            found = await database.read(lambda reader: documents.passages(reader, changes))
         finally:
             await database.close()
         return [passage for passages in found.values() for passage in passages]

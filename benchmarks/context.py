@@ -28,7 +28,7 @@ from service.context.asking import Asked, at_prompt, at_start
 from service.context.choosing import Chosen, grouped, ranked
 from service.context.notes import LOOKED_AT, Candidate
 from service.context.start import Context
-from service.database import Database, Reader
+from service.database import Database
 from service.projects import ProjectRef
 from service.settings import load
 
@@ -41,15 +41,14 @@ WHERE created_at_epoch < ? AND session_id IS NOT ? ORDER BY created_at_epoch DES
 """
 
 
-async def measure(name: str, database: Database, asks: Sequence[Callable[[Reader], Awaitable[Context]]]) -> None:
+async def measure(name: str, asks: Sequence[Callable[[], Awaitable[Context]]]) -> None:
     wall, cpu, told = [], [], 0
     for ask in asks:
-        async with database.reader() as reader:
-            began, began_cpu = time.perf_counter(), time.process_time()
-            context = await ask(reader)
-            wall.append((time.perf_counter() - began) * 1e3)
-            cpu.append((time.process_time() - began_cpu) * 1e3)
-            told += bool(context.text)
+        began, began_cpu = time.perf_counter(), time.process_time()
+        context = await ask()
+        wall.append((time.perf_counter() - began) * 1e3)
+        cpu.append((time.process_time() - began_cpu) * 1e3)
+        told += bool(context.text)
     print(
         f"{name:18}{statistics.median(wall):>9.1f}{percentile(wall, 0.95):>9.1f}"
         f"{statistics.median(cpu):>9.1f}{percentile(cpu, 0.95):>9.1f}{told / len(asks):>8.0%}"
@@ -61,17 +60,17 @@ async def latency(path: Path, project: str, count: int) -> None:
     configuration = load(home=path.parent, environment={})
     who = Asked(ref=ProjectRef(override=project))
 
-    async def start(reader: Reader) -> Context:
-        return await at_start(reader, who, configuration, source="startup", now=now_ms())
+    async def start() -> Context:
+        return await database.read(lambda reader: at_start(reader, who, configuration, source="startup", now=now_ms()))
 
-    def prompted(text: str) -> Callable[[Reader], Awaitable[Context]]:
-        return lambda reader: at_prompt(reader, who, configuration, text, vectors=None, now=now_ms())
+    def prompted(text: str) -> Callable[[], Awaitable[Context]]:
+        return lambda: at_prompt(database, who, configuration, text, vectors=None, now=now_ms())
 
     print(f"{project:18}{'p50 ms':>9}{'p95 ms':>9}{'cpu p50':>9}{'cpu p95':>9}{'told':>8}")
-    await measure("session start", database, [start] * count)
+    await measure("session start", [start] * count)
     for words in PROMPT_WORDS:
         texts = [text for _, text in queries(path, words, count, project, seed=words)]
-        await measure(f"prompt of {words}", database, [prompted(text) for text in texts])
+        await measure(f"prompt of {words}", [prompted(text) for text in texts])
     await database.close()
 
 

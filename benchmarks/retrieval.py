@@ -47,8 +47,7 @@ def over_http(url: str, token: str) -> Search:
 
 def in_process(database: Database) -> Search:
     async def ask(params: dict[str, str]) -> list[str | None]:
-        async with database.reader() as reader:
-            answer = await search(reader, search_query(params))
+        answer = await search(database, search_query(params))
         return [hit.session_id for hit in answer.results]
 
     return ask

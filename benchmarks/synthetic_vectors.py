@@ -7,6 +7,7 @@ to real documents; a session's documents lie around one center.
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -54,12 +55,11 @@ def _centers(connection: sqlite3.Connection) -> NDArray[np.float64]:
 
 async def _passages(path: Path) -> AsyncIterator[Sequence[documents.Passage]]:
     database = Database.open(path, repair_index=fulltext.repair)
-    async with database.reader() as reader:
-        mark = 0
-        while changes := await watermarks.above(reader, mark, limit=AT_ONCE):
-            mark = changes[-1].seq
-            found = await documents.passages(reader, changes)
-            yield [passage for passages in found.values() for passage in passages]
+    mark = 0
+    while changes := await database.read(partial(watermarks.above, seq=mark, limit=AT_ONCE)):
+        mark = changes[-1].seq
+        found = await database.read(partial(documents.passages, changes=changes))
+        yield [passage for passages in found.values() for passage in passages]
     await database.close()
 
 

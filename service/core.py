@@ -14,7 +14,7 @@ from hooks import spool
 from migrations import runner
 from service import fulltext, inspection, intake, providers, settings_file, watermarks
 from service.clock import now_ms
-from service.database import Database, Tx, open_writable, translated
+from service.database import Database, Reader, Tx, open_writable, translated
 from service.due import FlushPolicy
 from service.errors import InvalidInput, SchemaError, StoreUnavailable
 from service.intake import Envelope, Event, House, Kind, Receipt, Skip
@@ -116,11 +116,13 @@ class Core:
 
     async def queue(self) -> dict[str, Any]:
         """What `/api/queue` and `gapless queue status` show."""
+        return await self.database.read(self._queue)
+
+    def _queue(self, reader: Reader) -> dict[str, Any]:
         now = now_ms()
-        async with self.database.reader() as reader:
-            depth = await inspection.depth(reader, now=now)
-            provider = await providers.report(reader, self.settings.provider, self.budget, now=now)
-            index = await watermarks.report(reader, now=now) if self.vectors else watermarks.NOT_IN_USE
+        depth = inspection.depth(reader, now=now)
+        provider = providers.report(reader, self.settings.provider, self.budget, now=now)
+        index = watermarks.report(reader, now=now) if self.vectors else watermarks.NOT_IN_USE
         waiting, rejected = spooled(self.configuration.home)
         return {**depth, **provider, "spool": waiting, "rejected": rejected, "index": index}
 

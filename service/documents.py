@@ -90,14 +90,14 @@ def possible_ids(doc_type: str, record_id: int) -> list[str]:
     return [doc_id(doc_type, record_id, part) for part in parts]
 
 
-async def passages(reader: Reader, changes: Iterable[Change]) -> dict[Change, list[Passage]]:
+def passages(reader: Reader, changes: Iterable[Change]) -> dict[Change, list[Passage]]:
     """The passages of each changed record that is still there; none where it says nothing."""
     wanted: dict[str, dict[int, Change]] = defaultdict(dict)
     for change in changes:
         wanted[change.doc_type][change.record_id] = change
     found: dict[Change, list[Passage]] = {}
     for doc_type, by_id in wanted.items():
-        rows = await reader.all(QUERIES[DocType(doc_type)], {"ids": json.dumps(list(by_id)), "clip": CLIP_CHARS})
+        rows = reader.all(QUERIES[DocType(doc_type)], {"ids": json.dumps(list(by_id)), "clip": CLIP_CHARS})
         found |= {by_id[row["id"]]: list(_passages(by_id[row["id"]], row)) for row in rows}
     return found
 

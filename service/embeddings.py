@@ -40,7 +40,7 @@ class Held:
     vector: bytes
 
 
-async def held(reader: Reader, changes: Iterable[Change], *, model: str) -> dict[str, Held]:
+def held(reader: Reader, changes: Iterable[Change], *, model: str) -> dict[str, Held]:
     """What this model made of the records, by document id."""
     ids: dict[str, list[int]] = defaultdict(list)
     for change in changes:
@@ -48,13 +48,13 @@ async def held(reader: Reader, changes: Iterable[Change], *, model: str) -> dict
     return {
         doc_id(doc_type, row["record_id"], row["part"]): Held(text_hash=row["text_hash"], vector=row["vector"])
         for doc_type, record_ids in ids.items()
-        for row in await reader.all(OF_RECORDS, {"doc_type": doc_type, "ids": json.dumps(record_ids), "model": model})
+        for row in reader.all(OF_RECORDS, {"doc_type": doc_type, "ids": json.dumps(record_ids), "model": model})
     }
 
 
-async def count(reader: Reader) -> tuple[int, int]:
+def count(reader: Reader) -> tuple[int, int]:
     """The least and the most documents that an index at rest holds: of a record with a gap it may hold some."""
-    row = await reader.one(COUNT)
+    row = reader.one(COUNT)
     assert row is not None  # it counts
     return row["held"] - row["doubtful"], row["held"]
 

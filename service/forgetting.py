@@ -100,13 +100,11 @@ async def forget(
     """
     if not request.given:
         raise InvalidInput("say what to forget: ids, project, session, before or query", field="ids")
-    async with database.reader() as reader:
-        request = await _with_name(reader, request)
-        found = await _find(reader, request)
+    request = await database.read(partial(_with_name, request=request))
+    found = await database.read(partial(_find, request=request))
     if not dry_run:
         await _drop_payloads(database, found.messages, now)
-        async with database.reader() as reader:  # with what was made of them meanwhile
-            last = await _find(reader, request)
+        last = await database.read(partial(_find, request=request))  # with what was made of them meanwhile
         await _drop_payloads(database, last.messages, now)
         found = _Found(records=last.records, messages=found.messages | last.messages)
         await _remove(database, request, found.records, now)
@@ -121,50 +119,48 @@ async def forget(
     )
 
 
-async def _with_name(reader: Reader, request: ForgetRequest) -> ForgetRequest:
+def _with_name(reader: Reader, request: ForgetRequest) -> ForgetRequest:
     """A project given by its key has its name; an unknown one matches nothing."""
     if request.project is None:
         return request
-    return replace(request, project=await projects.find(reader, request.project) or request.project)
+    return replace(request, project=projects.find(reader, request.project) or request.project)
 
 
-async def _find(reader: Reader, request: ForgetRequest) -> _Found:
-    matching = None if request.query is None else await _matching(reader, request, request.query)
-    records = {kind: await _chosen(reader, request, kind, matching) for kind in Kind}
+def _find(reader: Reader, request: ForgetRequest) -> _Found:
+    matching = None if request.query is None else _matching(reader, request, request.query)
+    records = {kind: _chosen(reader, request, kind, matching) for kind in Kind}
     messages: set[int] = set()
     for kind in (Kind.OBSERVATION, Kind.SUMMARY):
         sql = SOURCES_OF.format(table=SOURCES[kind].table)
-        messages.update(row["id"] for row in await reader.all(sql, {"ids": _json(records[kind])}))
-    messages.update(row["id"] for row in await _messages(reader, request))
+        messages.update(row["id"] for row in reader.all(sql, {"ids": _json(records[kind])}))
+    messages.update(row["id"] for row in _messages(reader, request))
     return _Found(records=records, messages=messages)
 
 
-async def _messages(reader: Reader, request: ForgetRequest) -> list[Row]:
+def _messages(reader: Reader, request: ForgetRequest) -> list[Row]:
     """Those that are not found by what was made of them: all of them without a query or ids, else those that hold the
     query as it was written, which would make a memory of it again."""
     if not request.names_records:
-        return await reader.all(MESSAGES, _params(request))
+        return reader.all(MESSAGES, _params(request))
     if request.ids is not None or request.query is None or not terms(request.query):
         return []
     as_json = orjson.dumps(plain(request.query).strip()).decode()[1:-1]
     literal = re.sub(r"([%_\\])", r"\\\1", as_json)
-    return await reader.all(THAT_SAY_IT, _params(request) | {"pattern": f"%{literal}%"})
+    return reader.all(THAT_SAY_IT, _params(request) | {"pattern": f"%{literal}%"})
 
 
-async def _matching(reader: Reader, request: ForgetRequest, query: str) -> dict[Kind, list[int]]:
-    if not await reader.value(HAS_INDEX):
+def _matching(reader: Reader, request: ForgetRequest, query: str) -> dict[Kind, list[int]]:
+    if not reader.value(HAS_INDEX):
         raise InvalidInput("without a text index nothing is forgotten by query; search, then forget ids", field="query")
-    return await every(reader, SearchQuery(query=query, project=request.project, kinds=KINDS_BY_TYPE["all"]))
+    return every(reader, SearchQuery(query=query, project=request.project, kinds=KINDS_BY_TYPE["all"]))
 
 
-async def _chosen(
-    reader: Reader, request: ForgetRequest, kind: Kind, matching: dict[Kind, list[int]] | None
-) -> list[int]:
+def _chosen(reader: Reader, request: ForgetRequest, kind: Kind, matching: dict[Kind, list[int]] | None) -> list[int]:
     ids = None if request.ids is None else {number for each, number in request.ids if each is kind}
     if matching is not None:
         ids = set(matching[kind]) if ids is None else ids.intersection(matching[kind])
     params = _params(request) | {"ids": None if ids is None else _json(ids)}
-    return [row["id"] for row in await reader.all(CHOSEN.format(table=SOURCES[kind].table), params)]
+    return [row["id"] for row in reader.all(CHOSEN.format(table=SOURCES[kind].table), params)]
 
 
 async def _drop_payloads(database: Database, messages: set[int], now: Callable[[], int]) -> None:

@@ -80,42 +80,42 @@ def count_not_queued(tx: Tx, reason: str) -> None:
     tx.run(COUNT_NOT_QUEUED, {"reason": reason})
 
 
-async def depth(reader: Reader, *, now: int) -> dict[str, Any]:
+def depth(reader: Reader, *, now: int) -> dict[str, Any]:
     """`states` by name, `oldest_pending_age_s` (None: nothing waits), `not_queued` by reason, `expired` ones."""
     states = dict.fromkeys((state.value for state in MessageState), 0)
-    states.update({row["state"]: row["n"] for row in await reader.all(STATES)})
-    oldest = await reader.value(OLDEST)
+    states.update({row["state"]: row["n"] for row in reader.all(STATES)})
+    oldest = reader.value(OLDEST)
     reasons = dict.fromkeys(("private", "excluded", "protocol", "self", "ignored"), 0)
-    reasons.update({row["reason"]: row["count"] for row in await reader.all(NOT_QUEUED)})
+    reasons.update({row["reason"]: row["count"] for row in reader.all(NOT_QUEUED)})
     return {
         "states": states,
         "oldest_pending_age_s": None if oldest is None else round((now - oldest) / 1000, 3),
         "not_queued": reasons,
-        "expired": await reader.value(EXPIRED),
+        "expired": reader.value(EXPIRED),
     }
 
 
-async def stalled_ms(reader: Reader, *, window_ms: int, now: int) -> int | None:
+def stalled_ms(reader: Reader, *, window_ms: int, now: int) -> int | None:
     """How long the oldest due work has waited, if longer than `window_ms` and nothing came to an end meanwhile."""
-    due = await reader.value(OLDEST_DUE)
+    due = reader.value(OLDEST_DUE)
     if due is None or now - due <= window_ms:
         return None
-    moved = await reader.value(LAST_COMPLETED, {"since": now - window_ms})
+    moved = reader.value(LAST_COMPLETED, {"since": now - window_ms})
     return None if moved else now - due
 
 
-async def messages(
+def messages(
     reader: Reader, *, state: str | None, session: str | None, project: str | None, limit: int, offset: int
 ) -> tuple[int, list[dict[str, Any]]]:
     """(total, rows), newest first."""
     params = {"state": state, "session": session, "project": project, "limit": limit, "offset": offset}
     newest, count = (NEWEST_MESSAGES, COUNT_MESSAGES) if state is None else (NEWEST_IN_STATE, COUNT_IN_STATE)
-    return await reader.value(count, params), [dict(row) for row in await reader.all(newest, params)]
+    return reader.value(count, params), [dict(row) for row in reader.all(newest, params)]
 
 
-async def message(reader: Reader, message_id: int) -> dict[str, Any]:
+def message(reader: Reader, message_id: int) -> dict[str, Any]:
     """One message with its stored payload (None after retention). Raises `NotFound`."""
-    row = await reader.one(MESSAGE, {"id": message_id})
+    row = reader.one(MESSAGE, {"id": message_id})
     if row is None:
         raise NotFound(f"there is no message {message_id}")
     return {**dict(row), "payload": None if row["payload"] is None else orjson.loads(row["payload"])}

@@ -252,34 +252,34 @@ def expired(tx: Tx, *, limit: int, now: int) -> list[int]:
     return [row["id"] for row in tx.all(EXPIRED_SOME, {"now": now, "limit": limit})]
 
 
-async def by_ids(reader: Reader, ids: Sequence[int], *, project: str | None = None) -> list[dict[str, Any]]:
+def by_ids(reader: Reader, ids: Sequence[int], *, project: str | None = None) -> list[dict[str, Any]]:
     """Full records in no particular order; missing ids are left out."""
-    rows = await reader.all(BY_IDS, {"ids": _json(ids), "project": project})
+    rows = reader.all(BY_IDS, {"ids": _json(ids), "project": project})
     return [_record(row, OBSERVATION_LISTS) for row in rows]
 
 
-async def summaries_by_ids(reader: Reader, ids: Sequence[int]) -> list[dict[str, Any]]:
+def summaries_by_ids(reader: Reader, ids: Sequence[int]) -> list[dict[str, Any]]:
     """Full records in no particular order; missing ids are left out."""
-    rows = await reader.all(SUMMARIES_BY_IDS, {"ids": _json(ids)})
+    rows = reader.all(SUMMARIES_BY_IDS, {"ids": _json(ids)})
     return [_record(row, SUMMARY_LISTS) for row in rows]
 
 
-async def newest(
+def newest(
     reader: Reader, *, project: str | None, limit: int, offset: int, now: int
 ) -> tuple[int, list[dict[str, Any]]]:
     """(total, full records), newest first, without those that have expired."""
     params = {"project": project, "limit": limit, "offset": offset, "now": now}
-    rows = await reader.all(NEWEST, params)
-    return await reader.value(COUNT, params), [_record(row, OBSERVATION_LISTS) for row in rows]
+    rows = reader.all(NEWEST, params)
+    return reader.value(COUNT, params), [_record(row, OBSERVATION_LISTS) for row in rows]
 
 
-async def newest_summaries(
+def newest_summaries(
     reader: Reader, *, project: str | None, limit: int, offset: int
 ) -> tuple[int, list[dict[str, Any]]]:
     """(total, full records), newest first."""
     params = {"project": project, "limit": limit, "offset": offset}
-    rows = await reader.all(SUMMARIES, params)
-    return await reader.value(COUNT_SUMMARIES, params), [_record(row, SUMMARY_LISTS) for row in rows]
+    rows = reader.all(SUMMARIES, params)
+    return reader.value(COUNT_SUMMARIES, params), [_record(row, SUMMARY_LISTS) for row in rows]
 
 
 def _removed(tx: Tx, event: str, sql: str, ids: Sequence[int], now: int) -> int:

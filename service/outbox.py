@@ -33,14 +33,14 @@ def withdraw(tx: Tx, event: str, ids: Sequence[int]) -> None:
     tx.run(WITHDRAW, {"event": event, "ids": orjson.dumps(ids).decode()})
 
 
-async def after(reader: Reader, after_id: int, *, limit: int) -> list[Row]:
+def after(reader: Reader, after_id: int, *, limit: int) -> list[Row]:
     """Rows (id, event, data as JSON text) that came after `after_id`, oldest first."""
-    return await reader.all(AFTER, {"after": after_id, "limit": limit})
+    return reader.all(AFTER, {"after": after_id, "limit": limit})
 
 
-async def ends(reader: Reader) -> tuple[int, int]:
+def ends(reader: Reader) -> tuple[int, int]:
     """The first and the last id held; (0, 0) when empty."""
-    row = await reader.one(ENDS)
+    row = reader.one(ENDS)
     return (row["first"], row["last"]) if row else (0, 0)
 
 

@@ -1,8 +1,9 @@
 """Projects: which name an event, a folder or a filter stands for."""
 
 from dataclasses import dataclass
+from typing import Any
 
-from service.database import Reader, Row, Tx
+from service.database import Reader, Tx
 
 UNKNOWN = "unknown"
 """Where events go that name no folder and belong to no known session."""
@@ -67,29 +68,29 @@ def resolve(tx: Tx, ref: ProjectRef, *, fallback: str | None, now: int) -> str:
     return fallback or tx.value(BY_NAME_OR_KEY, {"given": UNKNOWN}) or _create(tx, UNKNOWN, None, now)
 
 
-async def find(reader: Reader, given: str) -> str | None:
+def find(reader: Reader, given: str) -> str | None:
     """The name of a project given by name or key; None when there is none."""
-    name: str | None = await reader.value(BY_NAME_OR_KEY, {"given": given})
+    name: str | None = reader.value(BY_NAME_OR_KEY, {"given": given})
     return name
 
 
-async def of_folder(reader: Reader, ref: ProjectRef) -> str | None:
+def of_folder(reader: Reader, ref: ProjectRef) -> str | None:
     """As `resolve`, for readers: nothing is made. None when there is no such project yet."""
     if ref.override:
-        return await find(reader, ref.override)
-    if ref.key and (name := await reader.value(BY_KEY, {"key": ref.key})):
+        return find(reader, ref.override)
+    if ref.key and (name := reader.value(BY_KEY, {"key": ref.key})):
         return str(name)
-    name = await reader.value(BY_FOLDER, {"folder": ref.folder}) or await reader.value(BY_KEY, {"key": ref.folder})
+    name = reader.value(BY_FOLDER, {"folder": ref.folder}) or reader.value(BY_KEY, {"key": ref.folder})
     own = ref.name or next(reversed(_parts(ref.folder)), None)
     if name is None and own not in (None, UNKNOWN, GLOBAL):
-        name = await reader.value(ADOPTABLE, {"name": own})
+        name = reader.value(ADOPTABLE, {"name": own})
     return None if name is None else str(name)
 
 
-async def listed(reader: Reader, *, project: str | None, limit: int, offset: int) -> tuple[int, list[Row]]:
+def listed(reader: Reader, *, project: str | None, limit: int, offset: int) -> tuple[int, list[dict[str, Any]]]:
     """(total, rows of name, key, created_at_epoch, sessions, observations), newest first."""
     params = {"project": project, "limit": limit, "offset": offset}
-    return await reader.value(COUNT, params), await reader.all(LIST, params)
+    return reader.value(COUNT, params), [dict(row) for row in reader.all(LIST, params)]
 
 
 def _from_folder(tx: Tx, folder: str, now: int) -> str:

@@ -145,11 +145,11 @@ def spend(tx: Tx, provider: str, usage: Usage, *, now: int) -> None:
         tx.run(ADD_SPEND, {"day": utc_day(now), "provider": provider, **params})
 
 
-async def report(reader: Reader, provider: str, budget: Budget, *, now: int) -> dict[str, Any]:
+def report(reader: Reader, provider: str, budget: Budget, *, now: int) -> dict[str, Any]:
     """`paused` (None or reason, message, until_epoch), `failing` (None or failures, since_epoch, last_error) and
     `budget` (calls, tokens used today, and their limits, 0 = none)."""
-    rows = {row["provider"]: row for row in await reader.all(ALL)}
-    spent = await reader.one(SPENT, {"day": utc_day(now), "provider": provider})
+    rows = {row["provider"]: row for row in reader.all(ALL)}
+    spent = reader.one(SPENT, {"day": utc_day(now), "provider": provider})
     pause = _in_force(rows.get(EVERYONE), now) or _in_force(rows.get(provider), now) or _over(spent, budget, now)
     row = rows.get(provider)
     return {

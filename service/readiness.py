@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from typing import Any
 
 from migrations import runner
 from service import inspection, providers, watermarks
 from service.clock import now_ms
 from service.core import Core
+from service.database import Reader
 from service.errors import StoreError
 
 WRITE_WITHIN_S = 2.0
@@ -26,13 +28,7 @@ async def check(core: Core, *, has_workers: bool) -> Readiness:
     notes = [] if has_workers else ["no workers run in this process; `gapless work` runs them"]
     reasons = [reason async for reason in _write_trouble(core)]
     try:
-        async with core.database.reader(urgent=True) as reader:
-            due = runner.missing({row["number"] for row in await reader.all(runner.APPLIED)})
-            provider = await providers.report(reader, core.settings.provider, core.budget, now=now_ms())
-            index = await watermarks.report(reader, now=now_ms()) if core.vectors else watermarks.NOT_IN_USE
-            stalled_ms = await inspection.stalled_ms(
-                reader, window_ms=round(core.settings.lease_s * 1000), now=now_ms()
-            )
+        due, provider, index, stalled_ms = await core.database.read(lambda reader: _seen(core, reader), urgent=True)
     except StoreError as error:
         return Readiness(reasons=[*reasons, f"the database cannot be read: {error}"], notes=notes)
     if index["failing"] and index["failing"]["broken"]:
@@ -47,6 +43,17 @@ async def check(core: Core, *, has_workers: bool) -> Readiness:
             "`gapless status` shows the last error, the service's log says more"
         )
     return Readiness(reasons=reasons, notes=notes)
+
+
+def _seen(core: Core, reader: Reader) -> tuple[list[int], dict[str, Any], dict[str, Any], int | None]:
+    """The migrations that are due, the provider, the index, and how long due work has waited."""
+    now = now_ms()
+    return (
+        runner.missing({row["number"] for row in reader.all(runner.APPLIED)}),
+        providers.report(reader, core.settings.provider, core.budget, now=now),
+        watermarks.report(reader, now=now) if core.vectors else watermarks.NOT_IN_USE,
+        inspection.stalled_ms(reader, window_ms=round(core.settings.lease_s * 1000), now=now),
+    )
 
 
 async def _write_trouble(core: Core) -> AsyncIterator[str]:

@@ -34,14 +34,12 @@ def spelled(record_id: RecordId) -> int | str:
     return f"{PREFIXES[kind]}{number}" if PREFIXES[kind] else number
 
 
-async def whole(
-    reader: Reader, wanted: Sequence[RecordId], *, project: str | None = None
-) -> dict[RecordId, dict[str, Any]]:
+def whole(reader: Reader, wanted: Sequence[RecordId], *, project: str | None = None) -> dict[RecordId, dict[str, Any]]:
     """Full records with their `kind`, in the order asked for; those that don't exist, or not in the project (its
     name), are left out."""
     found: dict[RecordId, dict[str, Any]] = {}
     for kind, read in READERS.items():
         if ids := [number for each, number in wanted if each is kind]:
-            rows = [row for row in await read(reader, ids) if project in (None, row["project"])]
+            rows = [row for row in read(reader, ids) if project in (None, row["project"])]
             found |= {(kind, row["id"]): {"kind": kind, **row} for row in rows}
     return {each: found[each] for each in dict.fromkeys(wanted) if each in found}

@@ -10,7 +10,7 @@ import orjson
 
 from service import projects
 from service.clock import now_ms
-from service.database import Reader, Row
+from service.database import Database, Reader, Row
 from service.searching.conditions import Conditions, Within, conditions
 from service.searching.fusion import by_meaning
 from service.searching.grouping import COMPARED_CHARS, Described, group
@@ -102,36 +102,72 @@ class _Store:
     named: frozenset[str]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """A query, its text, and what is looked through; `asks` whether its meaning says anything."""
+
+    query: SearchQuery
+    text: str
+    within: Within | None
+    store: _Store
+    scopes: Sequence[_Scope]
+    asks: bool
+
+
 async def search(
-    reader: Reader, query: SearchQuery, *, vectors: Nearest | None = None, deadline_s: float = DEADLINE_S
+    database: Database, query: SearchQuery, *, vectors: Nearest | None = None, deadline_s: float = DEADLINE_S
 ) -> SearchAnswer:
     """Find records, by words and, with `vectors`, by meaning at the same time. No text raises: what is no syntax is
     words. A project that does not exist gives an empty answer.
 
     Raises `StoreError` only when the tables themselves cannot be read.
     """
+    if vectors is None:
+        return await database.read(lambda reader: _by_words(reader, query, deadline_s))
+    planned = await database.read(lambda reader: _planned(reader, query))
+    if isinstance(planned, SearchAnswer):
+        return planned
+    meaning, degraded = await asyncio.gather(  # not a TaskGroup, which would wrap a StoreError in a group
+        nearest(
+            vectors if planned.asks else None, planned.text, [scope.source for scope in planned.scopes], planned.within
+        ),
+        database.read(lambda reader: _find(reader, planned, deadline_s)),
+    )
+    return await database.read(lambda reader: _answer(reader, planned, meaning, degraded))
+
+
+def _by_words(reader: Reader, query: SearchQuery, deadline_s: float) -> SearchAnswer:
+    planned = _planned(reader, query)
+    if isinstance(planned, SearchAnswer):
+        return planned
+    return _answer(reader, planned, Meaning(), _find(reader, planned, deadline_s))
+
+
+def _planned(reader: Reader, query: SearchQuery) -> _Plan | SearchAnswer:
+    """What is to be looked for where; or the answer, when there are no words to be looked for."""
     text = plain(query.query).strip()
-    within = await _within(reader, query.project)
+    within = _within(reader, query.project)
     if query.project is not None and within is None:
         mode = Mode.FILTER if text in ("", "*") else Mode.KEYWORD
         return SearchAnswer(mode=mode, degraded=None, total=0, results=())
-    store = await _store(reader, text)
+    store = _store(reader, text)
     scopes = list(_scopes(query, within, store))
     if text in ("", "*"):
-        return await _listed(reader, query, scopes, has_index=store.has_index)
-    is_syntax = parse(text, {}) is not None
-    asked = vectors if query.order is Order.RELEVANCE and scopes and not is_syntax and terms(text) else None
-    meaning, degraded = await asyncio.gather(  # not a TaskGroup, which would wrap a StoreError in a group
-        nearest(asked, text, [scope.source for scope in scopes], within),
-        _find(reader, query, text, scopes, store, deadline_s=deadline_s),
-    )
+        return _listed(reader, query, scopes, has_index=store.has_index)
+    says_something = bool(scopes and terms(text)) and parse(text, {}) is None
+    asks = query.order is Order.RELEVANCE and says_something
+    return _Plan(query=query, text=text, within=within, store=store, scopes=scopes, asks=asks)
+
+
+def _answer(reader: Reader, plan: _Plan, meaning: Meaning, degraded: str | None) -> SearchAnswer:
+    query, text, scopes = plan.query, plan.text, plan.scopes
     by_text = {scope.source.kind: scope.found.scores for scope in scopes}
     by_words = sum(map(len, by_text.values()))
     looked_up = by_words > 0 and names_only(text)
     neighbours = meaning.neighbours if by_words else meaning.of_unwritten(text)
-    near = [] if looked_up else await _near(reader, scopes, neighbours)
-    ranked, similar = await _grouped(reader, await _ordered(reader, query, text, scopes, near))
-    hits = await _hits(reader, ranked[query.offset : query.offset + query.limit])
+    near = [] if looked_up else _near(reader, scopes, neighbours)
+    ranked, similar = _grouped(reader, _ordered(reader, query, text, scopes, near))
+    hits = _hits(reader, ranked[query.offset : query.offset + query.limit])
     total = by_words + sum(candidate.id not in by_text[candidate.kind] for _, candidate in near)
     return SearchAnswer(
         mode=_mode(meaning, by_text=by_words > 0, by_meaning=bool(near)),
@@ -158,9 +194,9 @@ def _scopes(query: SearchQuery, within: Within | None, store: _Store) -> Iterato
             yield _Scope(source=SOURCES[kind], conditions=found, ranked=ranked, head=head)
 
 
-async def _store(reader: Reader, text: str) -> _Store:
+def _store(reader: Reader, text: str) -> _Store:
     said = text if parse(text, {}) else " ".join(word.literal for word in terms(text))
-    row = await reader.one(STORE, {"now": now_ms(), "starts": orjson.dumps(sorted(_starts(said))).decode()})
+    row = reader.one(STORE, {"now": now_ms(), "starts": orjson.dumps(sorted(_starts(said))).decode()})
     assert row is not None  # it has no FROM
     return _Store(
         has_index=bool(row["has_index"]),
@@ -170,28 +206,28 @@ async def _store(reader: Reader, text: str) -> _Store:
     )
 
 
-async def _within(reader: Reader, given: str | None) -> Within | None:
+def _within(reader: Reader, given: str | None) -> Within | None:
     """The project that a name or key stands for; None when none is given or there is none."""
-    name = None if given is None else await projects.find(reader, plain(given))
+    name = None if given is None else projects.find(reader, plain(given))
     if name is None:
         return None
-    rows = await reader.value(ROWS_OF_PROJECT, {"project": name, "limit": NARROWED_ROWS + 1})
+    rows = reader.value(ROWS_OF_PROJECT, {"project": name, "limit": NARROWED_ROWS + 1})
     return Within(project=name, small=rows <= SMALL_PROJECT_ROWS, narrows=rows <= NARROWED_ROWS)
 
 
-async def _listed(reader: Reader, query: SearchQuery, scopes: Sequence[_Scope], *, has_index: bool) -> SearchAnswer:
+def _listed(reader: Reader, query: SearchQuery, scopes: Sequence[_Scope], *, has_index: bool) -> SearchAnswer:
     """No text: what the filters leave, by time, newest first unless asked otherwise."""
     order = Order.DATE_ASC if query.order is Order.DATE_ASC else Order.DATE_DESC
     direction = "ASC" if order is Order.DATE_ASC else "DESC"
     total, candidates = 0, list[Candidate]()
     for scope in scopes:
         where, params = _filtered(scope, has_index=has_index)
-        total += await reader.value(COUNT.format(table=scope.source.table, where=where), params)
+        total += reader.value(COUNT.format(table=scope.source.table, where=where), params)
         sql = LISTED.format(table=scope.source.table, where=where, direction=direction)
-        rows = await reader.all(sql, params | {"limit": query.offset + query.limit})
+        rows = reader.all(sql, params | {"limit": query.offset + query.limit})
         candidates += [Candidate(kind=scope.source.kind, **dict(row)) for row in rows]
     page = by_date(candidates, order)[query.offset : query.offset + query.limit]
-    return SearchAnswer(mode=Mode.FILTER, degraded=None, total=total, results=await _hits(reader, page))
+    return SearchAnswer(mode=Mode.FILTER, degraded=None, total=total, results=_hits(reader, page))
 
 
 def _filtered(scope: _Scope, *, has_index: bool) -> tuple[str, dict[str, object]]:
@@ -205,42 +241,42 @@ def _filtered(scope: _Scope, *, has_index: bool) -> tuple[str, dict[str, object]
     return (" WHERE " + " AND ".join(parts) if parts else ""), params
 
 
-async def _find(
-    reader: Reader, query: SearchQuery, text: str, scopes: Sequence[_Scope], store: _Store, *, deadline_s: float
-) -> str | None:
+def _find(reader: Reader, plan: _Plan, deadline_s: float) -> str | None:
     """Fill the scopes; what did not run, in words."""
     try:
-        async with asyncio.timeout(deadline_s):
-            if not store.has_index:
-                await _scan(reader, text, scopes)
+        with reader.stopped_after(deadline_s):
+            if not plan.store.has_index:
+                _scan(reader, plan)
                 return NO_FTS5
             try:
-                await _match(reader, query, text, scopes, store)
+                _match(reader, plan)
             except sqlite3.DatabaseError as error:
-                await _scan(reader, text, scopes)
+                if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
+                    raise
+                _scan(reader, plan)
                 return DAMAGED.format(error=error)
     except TimeoutError:
-        await reader.interrupt()
         return TOO_SLOW.format(seconds=deadline_s)
     return None
 
 
-async def _match(reader: Reader, query: SearchQuery, text: str, scopes: Sequence[_Scope], store: _Store) -> None:
-    words = [_outside_project(word) if _starts(word.literal) & store.named else word for word in terms(text)]
-    for scope in scopes:
+def _match(reader: Reader, plan: _Plan) -> None:
+    named = plan.store.named
+    words = [_outside_project(word) if _starts(word.literal) & named else word for word in terms(plan.text)]
+    for scope in plan.scopes:
         matching = Matching(
             reader=reader,
             source=scope.source,
             conditions=scope.conditions,
-            wanted=query.offset + query.limit,
+            wanted=plan.query.offset + plan.query.limit,
             ranked=scope.ranked,
             found=scope.found,
         )
-        syntax = parse(text, scope.source.columns)
+        syntax = parse(plan.text, scope.source.columns)
         if syntax is None:
-            await matching.terms(words)
+            matching.terms(words)
         else:
-            await matching.syntax(syntax.outside_project() if store.named else syntax)
+            matching.syntax(syntax.outside_project() if named else syntax)
 
 
 def _starts(text: str) -> set[str]:
@@ -251,14 +287,14 @@ def _outside_project(term: Term) -> Term:
     return replace(term, match=outside_project(term.match))
 
 
-async def _scan(reader: Reader, text: str, scopes: Sequence[_Scope]) -> None:
-    words = terms(text)
-    for scope in scopes:
+def _scan(reader: Reader, plan: _Plan) -> None:
+    words = terms(plan.text)
+    for scope in plan.scopes:
         scope.found.clear()
-        await scan(reader, scope.source, scope.conditions, words, scope.found.scores)
+        scan(reader, scope.source, scope.conditions, words, scope.found.scores)
 
 
-async def _ordered(
+def _ordered(
     reader: Reader, query: SearchQuery, text: str, scopes: Sequence[_Scope], near: Sequence[Scored]
 ) -> list[Scored]:
     """What was found in its order: by date, or the heads by relevance and then, where a page reaches so far, the rest
@@ -268,7 +304,7 @@ async def _ordered(
         scores, whole = scope.found.scores, scope.found.whole
         ids = sorted(scores, key=lambda row_id: (row_id in whole, scores[row_id], row_id), reverse=True)
         best = [row_id for row_id in ids[: scope.head] if scores[row_id] > 0] if query.order is Order.RELEVANCE else ids
-        heads += await _candidates(reader, scope, best)
+        heads += _candidates(reader, scope, best)
         rest += [(scope, row_id) for row_id in ids[len(best) :]]
     if query.order is not Order.RELEVANCE:
         return by_date(heads, query.order)
@@ -286,41 +322,41 @@ async def _ordered(
     return ranked
 
 
-async def _candidates(reader: Reader, scope: _Scope, ids: Sequence[int]) -> list[Candidate]:
+def _candidates(reader: Reader, scope: _Scope, ids: Sequence[int]) -> list[Candidate]:
     """Rows by id, their text scores with what their neighbours in the session add."""
-    rows = await _rows(reader, scope, ids)
+    rows = _rows(reader, scope, ids)
     gained = gains(scope.found.words, beside(_following(rows))) if scope.found.words else {}
     return [_candidate(scope, row, gained=gained.get(row["id"], 0.0)) for row in rows]
 
 
-async def _rows(reader: Reader, scope: _Scope, ids: Sequence[int], where: str = "") -> list[Row]:
+def _rows(reader: Reader, scope: _Scope, ids: Sequence[int], where: str = "") -> list[Row]:
     """What is asked of a row that was found before it is in its place."""
     source = scope.source
     following = FOLLOWING if source.kind is Kind.OBSERVATION else NONE_FOLLOWING
     sql = LIGHT.format(table=source.table, changed=source.changed, following=following, where=where)
-    return await reader.all(sql, {**(scope.conditions.params if where else {}), "ids": orjson.dumps(ids).decode()})
+    return reader.all(sql, {**(scope.conditions.params if where else {}), "ids": orjson.dumps(ids).decode()})
 
 
 def _following(rows: Sequence[Row]) -> list[tuple[int, list[int]]]:
     return [(row["id"], orjson.loads(row["following"])) for row in rows]
 
 
-async def _near(reader: Reader, scopes: Sequence[_Scope], neighbours: Sequence[Neighbour]) -> list[Scored]:
+def _near(reader: Reader, scopes: Sequence[_Scope], neighbours: Sequence[Neighbour]) -> list[Scored]:
     """The neighbours that exist and pass the filters, by their similarity."""
     found: list[Scored] = []
     for scope in scopes:
         near = {one.record_id: one.similarity for one in neighbours if one.doc_type == scope.source.doc_type}
-        rows = await _rows(reader, scope, list(near), scope.conditions.where and f" AND {scope.conditions.where}")
+        rows = _rows(reader, scope, list(near), scope.conditions.where and f" AND {scope.conditions.where}")
         near = meant({row["id"]: near[row["id"]] for row in rows}, beside(_following(rows), MEANING_SHARES))
         found += [(near[row["id"]], _candidate(scope, row)) for row in rows]
     return found
 
 
-async def _grouped(reader: Reader, ranked: Sequence[Scored]) -> tuple[list[Scored], dict[int, tuple[int, ...]]]:
+def _grouped(reader: Reader, ranked: Sequence[Scored]) -> tuple[list[Scored], dict[int, tuple[int, ...]]]:
     """The ranking with the newest of each group of near-duplicates in the place of its best, and the ids of the others
     by the newest's. The same for every page, so that paging has no repeats."""
     best = {c.id: c for _, c in ranked[:GROUPED] if c.kind is Kind.OBSERVATION}
-    rows = await reader.all(DESCRIBED, {"ids": orjson.dumps(list(best)).decode(), "chars": COMPARED_CHARS})
+    rows = reader.all(DESCRIBED, {"ids": orjson.dumps(list(best)).decode(), "chars": COMPARED_CHARS})
     described = {row["id"]: Described(**dict(row)) for row in rows}
     groups = [each for each in group([described[row_id] for row_id in best if row_id in described]) if each.others]
     by_member = {member: each for each in groups for member in (each.leader, *each.others)}
@@ -353,11 +389,11 @@ def _candidate(scope: _Scope, row: Row, *, gained: float = 0.0) -> Candidate:
     )
 
 
-async def _hits(reader: Reader, page: Sequence[Scored]) -> tuple[SearchHit, ...]:
+def _hits(reader: Reader, page: Sequence[Scored]) -> tuple[SearchHit, ...]:
     """The page's rows as hits; a row that was deleted meanwhile is left out."""
     rows = {}
     for kind, scored in groupby(sorted(page, key=lambda s: s[1].kind), key=lambda s: s[1].kind):
         ids = orjson.dumps([candidate.id for _, candidate in scored]).decode()
-        for row in await reader.all(FULL.format(table=SOURCES[kind].table), {"ids": ids}):
+        for row in reader.all(FULL.format(table=SOURCES[kind].table), {"ids": ids}):
             rows[kind, row["id"]] = row
     return tuple(SOURCES[c.kind].hit(rows[c.kind, c.id], score) for score, c in page if (c.kind, c.id) in rows)

@@ -178,10 +178,10 @@ def forget_prompts(tx: Tx, ids: Sequence[int], *, now: int) -> int:
     return len(rows)
 
 
-async def forgot_a_prompt(reader: Reader, session_id: str, *, since: int, until: int) -> bool:
+def forgot_a_prompt(reader: Reader, session_id: str, *, since: int, until: int) -> bool:
     """Whether a prompt of that time was forgotten: a recording of it has another key than the hook's event had."""
     params = {"first": _moment_key(session_id, since), "last": _moment_key(session_id, until)}
-    return bool(await reader.value(FORGOTTEN_NEAR, params))
+    return bool(reader.value(FORGOTTEN_NEAR, params))
 
 
 def _moment_key(session_id: str, at: int) -> str:
@@ -259,24 +259,22 @@ def prompts_between(tx: Tx, session_id: str, *, since: int, until: int) -> tuple
     )
 
 
-async def prompts_by_ids(reader: Reader, ids: Sequence[int]) -> list[dict[str, Any]]:
+def prompts_by_ids(reader: Reader, ids: Sequence[int]) -> list[dict[str, Any]]:
     """Full records in no particular order; missing ids are left out."""
-    rows = await reader.all(PROMPTS_BY_IDS, {"ids": json.dumps(list(ids))})
+    rows = reader.all(PROMPTS_BY_IDS, {"ids": json.dumps(list(ids))})
     return [dict(row) for row in rows]
 
 
-async def newest(reader: Reader, *, project: str | None, limit: int, offset: int) -> tuple[int, list[dict[str, Any]]]:
+def newest(reader: Reader, *, project: str | None, limit: int, offset: int) -> tuple[int, list[dict[str, Any]]]:
     """(total, rows), the session with the newest event first."""
     params = {"project": project, "limit": limit, "offset": offset}
-    return await reader.value(COUNT, params), [dict(row) for row in await reader.all(NEWEST, params)]
+    return reader.value(COUNT, params), [dict(row) for row in reader.all(NEWEST, params)]
 
 
-async def newest_prompts(
-    reader: Reader, *, project: str | None, limit: int, offset: int
-) -> tuple[int, list[dict[str, Any]]]:
+def newest_prompts(reader: Reader, *, project: str | None, limit: int, offset: int) -> tuple[int, list[dict[str, Any]]]:
     """(total, full records), newest first."""
     params = {"project": project, "limit": limit, "offset": offset}
-    return await reader.value(COUNT_PROMPTS, params), [dict(row) for row in await reader.all(NEWEST_PROMPTS, params)]
+    return reader.value(COUNT_PROMPTS, params), [dict(row) for row in reader.all(NEWEST_PROMPTS, params)]
 
 
 def open_private_turn(tx: Tx, turn: Turn) -> int | None:

@@ -29,11 +29,11 @@ ORDER BY last_epoch IS NULL, last_epoch DESC, p.name LIMIT :limit OFFSET :offset
 COUNT_PROJECTS = "SELECT count(*) FROM projects WHERE :project IS NULL OR name = :project"
 
 
-async def totals(reader: Reader, *, project: str | None) -> dict[str, Any]:
+def totals(reader: Reader, *, project: str | None) -> dict[str, Any]:
     """Numbers of rows by kind, `types` of observations, `discovery_tokens`, first and last time (None: nothing yet)."""
     where, params = (IN_PROJECT, {"project": project}) if project is not None else ("", {})
-    others = await reader.one(OTHERS.format(where=where), params)
-    types = await reader.all(BY_TYPE.format(where=where), params)
+    others = reader.one(OTHERS.format(where=where), params)
+    types = reader.all(BY_TYPE.format(where=where), params)
     assert others is not None  # it counts
     return {
         "observations": sum(kind["n"] for kind in types),
@@ -46,9 +46,7 @@ async def totals(reader: Reader, *, project: str | None) -> dict[str, Any]:
     }
 
 
-async def by_project(
-    reader: Reader, *, project: str | None, limit: int, offset: int
-) -> tuple[int, list[dict[str, Any]]]:
+def by_project(reader: Reader, *, project: str | None, limit: int, offset: int) -> tuple[int, list[dict[str, Any]]]:
     """(total, rows), the project with the newest observation first."""
     params = {"project": project, "limit": limit, "offset": offset}
-    return await reader.value(COUNT_PROJECTS, params), [dict(row) for row in await reader.all(BY_PROJECT, params)]
+    return reader.value(COUNT_PROJECTS, params), [dict(row) for row in reader.all(BY_PROJECT, params)]

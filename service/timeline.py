@@ -9,7 +9,7 @@ import orjson
 
 from service import projects, records
 from service.clock import epoch_ms
-from service.database import Reader
+from service.database import Database, Reader
 from service.errors import InvalidInput, NotFound
 from service.search import search
 from service.searching.kinds import SOURCES
@@ -115,20 +115,29 @@ _Key = tuple[int, int, int]
 """Time, place of the kind in ORDER, id."""
 
 
-async def timeline(reader: Reader, asked: TimelineQuery, *, now: int, vectors: Nearest | None = None) -> Timeline:
+async def timeline(database: Database, asked: TimelineQuery, *, now: int, vectors: Nearest | None = None) -> Timeline:
     """The anchor's neighbours, `depth_before` and `depth_after` of them. Raises `InvalidInput` when neither anchor nor
     query is given, or both, and `NotFound` when there is no such anchor (in that project)."""
-    project = None if asked.all_projects else await _named(reader, asked.project)
-    own = None if asked.all_projects else await _named(reader, asked.own_project)
-    place = await _place(reader, asked, project or own, vectors)
+    anchor, query = (asked.anchor or "").strip(), (asked.query or "").strip()
+    if bool(anchor) == bool(query):
+        raise InvalidInput("give an anchor (12, S12, P7, a session id or a time), or a query, not both", field="anchor")
+    if anchor:
+        return await database.read(lambda reader: _timeline(reader, asked, _anchored(reader, anchor), now))
+    place = await _best_hit(database, asked, query, vectors)
     if place is None:
         return Timeline(anchor=None, results=())
+    return await database.read(lambda reader: _timeline(reader, asked, place, now))
+
+
+def _timeline(reader: Reader, asked: TimelineQuery, place: _Place, now: int) -> Timeline:
+    project = None if asked.all_projects else _named(reader, asked.project)
     if place.project is not None and project not in (None, place.project):
         raise NotFound(f"{asked.anchor} is in the project {place.project!r}, not in {project!r}")
+    own = None if asked.all_projects else _named(reader, asked.own_project)
     within = None if asked.all_projects else project or place.project or own
-    keys = await _around(reader, place, asked, within, now)
+    keys = _around(reader, place, asked, within, now)
     anchor = Anchor(kind=place.kind or "time", id=None if place.kind is None else place.id, created_at_epoch=place.at)
-    return Timeline(anchor=anchor, results=await _entries(reader, keys, place))
+    return Timeline(anchor=anchor, results=_entries(reader, keys, place))
 
 
 def is_time(anchor: str) -> bool:
@@ -136,19 +145,13 @@ def is_time(anchor: str) -> bool:
     return _of_time(anchor.strip()) is not None
 
 
-async def _named(reader: Reader, project: str | None) -> str | None:
+def _named(reader: Reader, project: str | None) -> str | None:
     """An unknown one stays as it is: nothing has it."""
-    return project and (await projects.find(reader, project) or project)
+    return project and (projects.find(reader, project) or project)
 
 
-async def _place(reader: Reader, asked: TimelineQuery, project: str | None, vectors: Nearest | None) -> _Place | None:
-    """None when a query finds nothing."""
-    anchor, query = (asked.anchor or "").strip(), (asked.query or "").strip()
-    if bool(anchor) == bool(query):
-        raise InvalidInput("give an anchor (12, S12, P7, a session id or a time), or a query, not both", field="anchor")
-    if query:
-        return await _best_hit(reader, query, project, vectors)
-    place = await _of_record(reader, anchor) or await _of_session(reader, anchor) or _of_time(anchor)
+def _anchored(reader: Reader, anchor: str) -> _Place:
+    place = _of_record(reader, anchor) or _of_session(reader, anchor) or _of_time(anchor)
     if place is None:
         raise NotFound(
             f"there is no {anchor[:80]!r}; an anchor is 12 (observation), S12 (summary), P7 (prompt), "
@@ -157,35 +160,37 @@ async def _place(reader: Reader, asked: TimelineQuery, project: str | None, vect
     return place
 
 
-async def _best_hit(reader: Reader, query: str, project: str | None, vectors: Nearest | None) -> _Place | None:
+async def _best_hit(database: Database, asked: TimelineQuery, query: str, vectors: Nearest | None) -> _Place | None:
+    project = None if asked.all_projects else asked.project or asked.own_project
     for kinds in (KINDS_BY_TYPE["observations"], KINDS_BY_TYPE["all"]):
-        asked = SearchQuery(query=query, project=project, kinds=kinds, limit=1)
-        answer = await search(reader, asked, vectors=vectors)
+        answer = await search(
+            database, SearchQuery(query=query, project=project, kinds=kinds, limit=1), vectors=vectors
+        )
         for hit in answer.results:
             return _Place(at=hit.created_at_epoch, kind=hit.kind, id=hit.id, project=hit.project)
     return None
 
 
-async def _of_record(reader: Reader, anchor: str) -> _Place | None:
+def _of_record(reader: Reader, anchor: str) -> _Place | None:
     try:
         kind, record_id = records.parsed(anchor)
     except InvalidInput:
         return None
-    row = await reader.one(RECORD.format(table=SOURCES[kind].table), {"id": record_id})
+    row = reader.one(RECORD.format(table=SOURCES[kind].table), {"id": record_id})
     if row is None:
         return None
     return _Place(at=row["created_at_epoch"], kind=kind, id=row["id"], project=row["project"])
 
 
-async def _of_session(reader: Reader, anchor: str) -> _Place | None:
+def _of_session(reader: Reader, anchor: str) -> _Place | None:
     """The first record of a client's session; its start when it has none."""
     params = {"session": anchor}
-    session = await reader.one(SESSION, params)
+    session = reader.one(SESSION, params)
     if session is None:
         return None
     firsts = []
     for kind in ORDER:
-        row = await reader.one(FIRST_OF_SESSION.format(table=SOURCES[kind].table), params)
+        row = reader.one(FIRST_OF_SESSION.format(table=SOURCES[kind].table), params)
         if row is not None:
             firsts.append(_Place(at=row["created_at_epoch"], kind=kind, id=row["id"], project=row["project"]))
     return min(
@@ -202,7 +207,7 @@ def _of_time(anchor: str) -> _Place | None:
     return None if at is None else _Place(at=at)
 
 
-async def _around(reader: Reader, place: _Place, asked: TimelineQuery, project: str | None, now: int) -> list[_Key]:
+def _around(reader: Reader, place: _Place, asked: TimelineQuery, project: str | None, now: int) -> list[_Key]:
     """The keys of what is shown, in order. The anchor itself is no neighbour."""
     before, following = list[_Key](), list[_Key]()
     for kind in ORDER:
@@ -210,9 +215,9 @@ async def _around(reader: Reader, place: _Place, asked: TimelineQuery, project: 
         conditions += UNEXPIRED if kind is Kind.OBSERVATION else ""
         parts = {"table": SOURCES[kind].table, "conditions": conditions}
         params = {"project": project, "now": now, "at": place.at, "tie": place.tie(kind)}
-        rows = await reader.all(BEFORE.format(**parts), params | {"limit": asked.depth_before})
+        rows = reader.all(BEFORE.format(**parts), params | {"limit": asked.depth_before})
         before += [_key(kind, row) for row in rows]
-        rows = await reader.all(FROM.format(**parts), params | {"limit": asked.depth_after + 1})
+        rows = reader.all(FROM.format(**parts), params | {"limit": asked.depth_after + 1})
         following += [_key(kind, row) for row in rows]
     before, following = sorted(before), sorted(following)
     shown = asked.depth_after + (following[:1] == [place.key])
@@ -223,13 +228,13 @@ def _key(kind: Kind, row: Any) -> _Key:
     return row["created_at_epoch"], ORDER.index(kind), row["id"]
 
 
-async def _entries(reader: Reader, keys: Sequence[_Key], place: _Place) -> tuple[TimelineEntry, ...]:
+def _entries(reader: Reader, keys: Sequence[_Key], place: _Place) -> tuple[TimelineEntry, ...]:
     """A record that was deleted meanwhile is left out."""
     entries: dict[tuple[int, int], TimelineEntry] = {}
     for rank, same in groupby(sorted(keys, key=lambda key: key[1]), key=lambda key: key[1]):
         source = SOURCES[ORDER[rank]]
         ids = orjson.dumps([row_id for _, _, row_id in same]).decode()
-        for row in await reader.all(WHOLE.format(table=source.table), {"ids": ids}):
+        for row in reader.all(WHOLE.format(table=source.table), {"ids": ids}):
             hit = source.hit(row, 0.0)
             entries[rank, hit.id] = TimelineEntry(
                 kind=hit.kind,

@@ -100,19 +100,19 @@ NOT_IN_USE: dict[str, Any] = {"in_use": False, "lag": 0, "gaps": 0, "given_up": 
 """The report where there is no index: CHROMA=off."""
 
 
-async def mark(reader: Reader) -> Mark:
-    row = await reader.one(MARK, {"name": NAME})
-    return Mark(**dict(row or {}), newest=await reader.value(NEWEST))
+def mark(reader: Reader) -> Mark:
+    row = reader.one(MARK, {"name": NAME})
+    return Mark(**dict(row or {}), newest=reader.value(NEWEST))
 
 
-async def above(reader: Reader, seq: int, *, limit: int) -> list[Change]:
+def above(reader: Reader, seq: int, *, limit: int) -> list[Change]:
     """The next changes after `seq`, in order."""
-    return [_change(row) for row in await reader.all(ABOVE, {"seq": seq, "limit": limit})]
+    return [_change(row) for row in reader.all(ABOVE, {"seq": seq, "limit": limit})]
 
 
-async def due_gaps(reader: Reader, seq: int, *, limit: int, now: int) -> list[Change]:
+def due_gaps(reader: Reader, seq: int, *, limit: int, now: int) -> list[Change]:
     """Records behind the mark `seq` that are to be tried again, longest due first."""
-    return [_change(row) for row in await reader.all(DUE_GAPS, {"seq": seq, "limit": limit, "now": now})]
+    return [_change(row) for row in reader.all(DUE_GAPS, {"seq": seq, "limit": limit, "now": now})]
 
 
 def current(tx: Tx, changes: Iterable[Change]) -> set[Change]:
@@ -178,16 +178,16 @@ def fail(tx: Tx, mark: Mark, error: str, *, now: int) -> None:
         outbox.tell(tx, "health", {"index": "broken", "message": error}, now=now)
 
 
-async def broken(reader: Reader) -> Row | None:
+def broken(reader: Reader) -> Row | None:
     """Since when the index as a whole fails (`failing_epoch`) and its last `error`; None while it works. Cheap."""
-    return await reader.one(BROKEN, {"name": NAME, "failures": BROKEN_AFTER})
+    return reader.one(BROKEN, {"name": NAME, "failures": BROKEN_AFTER})
 
 
-async def report(reader: Reader, *, now: int) -> dict[str, Any]:
+def report(reader: Reader, *, now: int) -> dict[str, Any]:
     """`lag`: records that wait for the index now, at least 1 until it was seen since the workers began; `gaps`: those
     it failed on, `given_up` among them. `failing`: None, or failures, since_epoch, last_error, retry_at_epoch of the
     index as a whole, and whether it is `broken`: more than a hiccup."""
-    row = await reader.one(REPORT, {"name": NAME, "now": now})
+    row = reader.one(REPORT, {"name": NAME, "now": now})
     assert row is not None  # one row, whatever the tables hold
     failing = row["failures"] and {
         "broken": row["failures"] >= BROKEN_AFTER,

@@ -14,7 +14,7 @@ import structlog
 
 from service import documents, embeddings, watermarks
 from service.clock import now_ms
-from service.database import Database, Tx
+from service.database import Database, Reader, Tx
 from service.documents import Passage
 from service.errors import FenceLost
 from service.vectors.protocol import Document, IndexState, Vectors, VectorsUnavailable
@@ -108,8 +108,7 @@ class Backfill:
         if not self._look_at_epoch:
             await self.database.write(watermarks.doubt)
             self._look_at_epoch = self.now()
-        async with self.database.reader() as reader:
-            mark = await watermarks.mark(reader)
+        mark = await self.database.read(watermarks.mark)
         wait_s = (mark.retry_at_epoch - self.now()) / 1000
         if not mark.newest or wait_s > 0:
             return min(POLL_S, wait_s) if wait_s > 0 else POLL_S
@@ -125,10 +124,12 @@ class Backfill:
 
     async def _follow(self, mark: Mark) -> float:
         now = self.now()
-        async with self.database.reader() as reader:
-            changes = await watermarks.above(reader, mark.seq, limit=CHANGES_PER_TICK)
-            gaps = await watermarks.due_gaps(reader, mark.seq, limit=GAPS_PER_TICK, now=now)
-        work = changes + gaps
+
+        def due(reader: Reader) -> list[Change]:
+            changes = watermarks.above(reader, mark.seq, limit=CHANGES_PER_TICK)
+            return changes + watermarks.due_gaps(reader, mark.seq, limit=GAPS_PER_TICK, now=now)
+
+        work = await self.database.read(due)
         if not work and now < self._look_at_epoch:
             return POLL_S
         state = await self.vectors.state()
@@ -154,9 +155,8 @@ class Backfill:
         self._look_at_epoch = self.now() + LOOK_AT_INDEX_MS
         if mark.failures:
             await self.database.write(lambda tx: watermarks.advance(tx, mark, to=mark.seq, now=self.now()))
-        async with self.database.reader() as reader:
-            least, most = await embeddings.count(reader)
-            at_rest = not await watermarks.above(reader, mark.seq, limit=1)
+        least, most = await self.database.read(embeddings.count)
+        at_rest = not await self.database.read(lambda reader: watermarks.above(reader, mark.seq, limit=1))
         if at_rest and not least <= state.documents <= most:
             words = f"the vector index holds {state.documents} documents instead of {most}"
             if self._rebuilt:
@@ -171,9 +171,8 @@ class Backfill:
         return POLL_S
 
     async def _index(self, mark: Mark, work: Sequence[Change]) -> None:
-        async with self.database.reader() as reader:
-            passages = await documents.passages(reader, work)
-            held = await embeddings.held(reader, passages, model=mark.model)
+        passages = await self.database.read(lambda reader: documents.passages(reader, work))
+        held = await self.database.read(lambda reader: embeddings.held(reader, passages, model=mark.model))
         portion = Portion(mark=mark, work=work, passages=passages, held=held)
         if not await self._embed_missing(portion):
             return

@@ -39,5 +39,6 @@ async def _told(core: "Core", folder: str, project: str | None) -> "Context":
     from service.projects import ProjectRef
 
     asked = Asked(ref=ProjectRef(override=project, folder=folder))
-    async with core.database.reader() as reader:
-        return await at_start(reader, asked, core.configuration, source=None, now=now_ms())
+    return await core.database.read(
+        lambda reader: at_start(reader, asked, core.configuration, source=None, now=now_ms())
+    )

@@ -143,13 +143,13 @@ async def _remembered(
     if (reason := await until_drained(core, timeout_s=DRAIN_WITHIN_S)) is not None:
         complain(reason)
         raise typer.Exit(1)
-    async with core.database.reader() as reader:
-        _, rows = await observations.newest(reader, project=None, limit=ROWS, offset=0, now=now_ms())
-        _, summaries = await observations.newest_summaries(reader, project=None, limit=ROWS, offset=0)
-        answer = await search(reader, search_query({"query": bundled.QUESTION, "limit": HITS}), vectors=core.vectors)
-        asked = Asked(ref=ProjectRef(folder=str(project)))
-        told = await at_start(reader, asked, core.configuration, source=None, now=now_ms())
-        return rows, summaries, answer, told
+    read, now = core.database.read, now_ms()
+    asked = Asked(ref=ProjectRef(folder=str(project)))
+    _, rows = await read(lambda reader: observations.newest(reader, project=None, limit=ROWS, offset=0, now=now))
+    _, summaries = await read(lambda reader: observations.newest_summaries(reader, project=None, limit=ROWS, offset=0))
+    told = await read(lambda reader: at_start(reader, asked, core.configuration, source=None, now=now))
+    query = search_query({"query": bundled.QUESTION, "limit": HITS})
+    return rows, summaries, await search(core.database, query, vectors=core.vectors), told
 
 
 def _environment(home: Path) -> dict[str, str]:

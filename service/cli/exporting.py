@@ -48,8 +48,7 @@ def _exported(project: str | None) -> "Iterator[AnyLine]":
     from service.settings import load
 
     async def name(core: "Core") -> str | None:
-        async with core.database.reader() as reader:
-            return await projects.find(reader, project) or project if project else None
+        return await core.database.read(lambda reader: projects.find(reader, project or "")) or project
 
     return exporting.lines(load().database, project=with_core(name), now=now_ms())
 

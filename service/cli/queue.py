@@ -74,10 +74,11 @@ def show_list(
 
     async def read(core: "Core") -> tuple[int, list[dict[str, Any]]]:
         named = await _named(core, project)
-        async with core.database.reader() as reader:
-            return await inspection.messages(
+        return await core.database.read(
+            lambda reader: inspection.messages(
                 reader, state=_state(state), session=session, project=named, limit=limit, offset=offset
             )
+        )
 
     total, rows = with_core(read)
     if as_json:
@@ -94,8 +95,7 @@ def show_message(message_id: Annotated[int, typer.Argument(metavar="ID")], *, as
     from service import inspection
 
     async def read(core: "Core") -> dict[str, Any]:
-        async with core.database.reader() as reader:
-            return await inspection.message(reader, message_id)
+        return await core.database.read(lambda reader: inspection.message(reader, message_id))
 
     message = with_core(read)
     if as_json:
@@ -250,8 +250,7 @@ async def _named(core: "Core", project: str | None) -> str | None:
 
     if project is None:
         return None
-    async with core.database.reader() as reader:
-        return await projects.find(reader, project) or project
+    return await core.database.read(lambda reader: projects.find(reader, project)) or project
 
 
 async def _flush(core: "Core") -> int:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from service.core import Core
-    from service.database import Reader
     from service.records import RecordId
     from service.searching.request import SearchAnswer, SearchHit
 
@@ -85,18 +84,17 @@ async def _search(
     from service.search import search as find
     from service.searching.request import search_query
 
-    async with core.database.reader() as reader:
-        chosen = project if folder is None else await project_of(reader, folder)
-        return await find(reader, search_query({**given, "project": chosen}), vectors=core.vectors)
+    chosen = project if folder is None else await project_of(core, folder)
+    return await find(core.database, search_query({**given, "project": chosen}), vectors=core.vectors)
 
 
-async def project_of(reader: "Reader", folder: str) -> str:
+async def project_of(core: "Core", folder: str) -> str:
     """Its path when nothing of it is known, which matches nothing."""
     from service import projects
     from service.core import read_folder
 
     ref = read_folder(folder, ()) or projects.ProjectRef(folder=folder)
-    return await projects.of_folder(reader, ref) or folder
+    return await core.database.read(lambda reader: projects.of_folder(reader, ref)) or folder
 
 
 def get(
@@ -123,8 +121,7 @@ def get(
 async def _records(core: "Core", wanted: "Sequence[RecordId]") -> "dict[RecordId, dict[str, Any]]":
     from service import records
 
-    async with core.database.reader() as reader:
-        return await records.whole(reader, wanted)
+    return await core.database.read(lambda reader: records.whole(reader, wanted))
 
 
 def _print_record(record: dict[str, Any]) -> None:

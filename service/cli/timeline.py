@@ -72,6 +72,5 @@ async def _timeline(core: "Core", asked: "TimelineQuery", folder: str | None) ->
     from service import timeline as timelines
     from service.clock import now_ms
 
-    async with core.database.reader() as reader:
-        own = folder and await project_of(reader, folder)
-        return await timelines.timeline(reader, replace(asked, own_project=own), now=now_ms())
+    own = folder and await project_of(core, folder)
+    return await timelines.timeline(core.database, replace(asked, own_project=own), now=now_ms())

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 
 from service.context import given, places, recall, start
+from service.context.places import Place
 from service.context.recall import Known
 from service.context.start import Context, Limits
 from service.context.trouble import Installation, trouble
-from service.database import Reader
+from service.database import Database, Reader
 from service.projects import ProjectRef
 from service.providers import Budget
 from service.settings import Configuration, Settings
@@ -28,23 +29,21 @@ class Asked:
     everywhere: bool = False
 
 
-async def at_start(
-    reader: Reader, asked: Asked, configuration: Configuration, *, source: str | None, now: int
-) -> Context:
+def at_start(reader: Reader, asked: Asked, configuration: Configuration, *, source: str | None, now: int) -> Context:
     """What a session is told when it begins. Nothing in an excluded folder, nor where it was told and still has it."""
     settings = configuration.settings
-    place = await places.find(reader, asked.ref, settings.excluded_globs)
+    place = places.find(reader, asked.ref, settings.excluded_globs)
     if place is None or not settings.context_budget:
         return Context()
-    if source == STANDS and given.has_start(await given.items(reader, asked.session_id)):
+    if source == STANDS and given.has_start(given.items(reader, asked.session_id)):
         return Context()
     limits = _limits(settings)
-    told = await trouble(reader, _installation(configuration), now=now)
-    return start.compose(await start.gather(reader, place, limits, trouble=told, now=now), limits)
+    told = trouble(reader, _installation(configuration), now=now)
+    return start.compose(start.gather(reader, place, limits, trouble=told, now=now), limits)
 
 
 async def at_prompt(
-    reader: Reader,
+    database: Database,
     asked: Asked,
     configuration: Configuration,
     prompt: str,
@@ -55,33 +54,31 @@ async def at_prompt(
 ) -> Context:
     """What is known of what a prompt says. Nothing when there is nothing, or when the session has it."""
     settings = configuration.settings
-    place = None if asked.everywhere else await places.find(reader, asked.ref, settings.excluded_globs)
+
+    def stands(reader: Reader) -> tuple[Place | None, Known]:
+        place = None if asked.everywhere else places.find(reader, asked.ref, settings.excluded_globs)
+        return place, _known(reader, asked)
+
+    place, known = await database.read(stands)
     if place is None and not asked.everywhere:
         return Context()
     return await recall.for_prompt(
-        reader,
-        place,
-        prompt,
-        limit=limit,
-        budget=settings.context_budget,
-        known=await _known(reader, asked),
-        vectors=vectors,
-        now=now,
+        database, place, prompt, limit=limit, budget=settings.context_budget, known=known, vectors=vectors, now=now
     )
 
 
-async def at_file(reader: Reader, asked: Asked, configuration: Configuration, path: str, *, now: int) -> Context:
+def at_file(reader: Reader, asked: Asked, configuration: Configuration, path: str, *, now: int) -> Context:
     """What is known of a file that is about to be read or changed, once a session."""
     settings = configuration.settings
-    place = await places.find(reader, asked.ref, settings.excluded_globs)
-    known = await _known(reader, asked)
+    place = places.find(reader, asked.ref, settings.excluded_globs)
+    known = _known(reader, asked)
     if place is None or given.file_item(path) in known.items:
         return Context()
-    return await recall.for_file(reader, place, path, budget=settings.context_budget, known=known, now=now)
+    return recall.for_file(reader, place, path, budget=settings.context_budget, known=known, now=now)
 
 
-async def _known(reader: Reader, asked: Asked) -> Known:
-    return Known(session_id=asked.session_id, items=frozenset(await given.items(reader, asked.session_id)))
+def _known(reader: Reader, asked: Asked) -> Known:
+    return Known(session_id=asked.session_id, items=frozenset(given.items(reader, asked.session_id)))
 
 
 def _limits(settings: Settings) -> Limits:

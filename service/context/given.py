@@ -25,8 +25,8 @@ DELETE FROM injected WHERE (session_id, item) IN (
 """
 
 
-async def items(reader: Reader, session_id: str) -> set[str]:
-    return {row["item"] for row in await reader.all(ITEMS, {"session_id": session_id})}
+def items(reader: Reader, session_id: str) -> set[str]:
+    return {row["item"] for row in reader.all(ITEMS, {"session_id": session_id})}
 
 
 def has_start(known: Iterable[str]) -> bool:

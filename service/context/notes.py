@@ -105,47 +105,47 @@ class Summary:
     when: str
 
 
-async def newest(reader: Reader, projects: Sequence[str], *, now: int) -> list[Candidate]:
+def newest(reader: Reader, projects: Sequence[str], *, now: int) -> list[Candidate]:
     """The newest of several projects, the newest first."""
     found = []
     for project in projects:
         params = {"project": project, "confidence": LEAST_CONFIDENCE, "now": now, "limit": LOOKED_AT}
-        found += [_candidate(row) for row in await reader.all(NEWEST, params)]
+        found += [_candidate(row) for row in reader.all(NEWEST, params)]
     return sorted(found, key=lambda candidate: (candidate.created_at_epoch, candidate.id), reverse=True)
 
 
-async def about_file(reader: Reader, project: str, path: str, *, now: int) -> list[Candidate]:
+def about_file(reader: Reader, project: str, path: str, *, now: int) -> list[Candidate]:
     """The newest that touched a file, its path given from the top of the working tree. Needs the text index."""
     query = SearchQuery(files=(path,), project=project)
     limits = conditions(SOURCES[Kind.OBSERVATION], query, Within(project=project, small=True, narrows=True))
-    if limits is None or not await reader.value(HAS_INDEX):
+    if limits is None or not reader.value(HAS_INDEX):
         return []
     narrow = " AND ".join(f"({part})" for part in limits.narrow)
     params = {**limits.params, "narrow": narrow, "confidence": LEAST_CONFIDENCE, "now": now, "limit": LOOKED_AT}
-    rows = await reader.all(ABOUT_FILE.format(where=limits.where), params)
+    rows = reader.all(ABOUT_FILE.format(where=limits.where), params)
     return [_candidate(row) for row in rows if _touches(row, path)]
 
 
-async def remembered(reader: Reader, places: Sequence[tuple[str, str]], *, limit: int, now: int) -> list[int]:
+def remembered(reader: Reader, places: Sequence[tuple[str, str]], *, limit: int, now: int) -> list[int]:
     """Ids of what was remembered at each (project, layer), the newest first, in the order of the places."""
     ids: list[int] = []
     for project, layer in places:
         params = {"project": project, "layer": layer, "confidence": LEAST_CONFIDENCE, "now": now, "limit": limit}
-        ids += [row["id"] for row in await reader.all(REMEMBERED, params)]
+        ids += [row["id"] for row in reader.all(REMEMBERED, params)]
     return ids
 
 
-async def details(reader: Reader, ids: Sequence[int], *, now: int) -> dict[int, Note]:
+def details(reader: Reader, ids: Sequence[int], *, now: int) -> dict[int, Note]:
     """Notes by id; those that are gone, expired or too uncertain are left out."""
     params = {"ids": orjson.dumps(list(ids)).decode(), "confidence": LEAST_CONFIDENCE, "now": now}
-    return {row["id"]: _note(row) for row in await reader.all(DETAILS, params)}
+    return {row["id"]: _note(row) for row in reader.all(DETAILS, params)}
 
 
-async def summaries(reader: Reader, projects: Sequence[str], *, sessions: int) -> list[Summary]:
+def summaries(reader: Reader, projects: Sequence[str], *, sessions: int) -> list[Summary]:
     """The newest summary of each of the last sessions, the newest first."""
     rows = []
     for project in projects:
-        rows += await reader.all(SUMMARIES, {"project": project, "limit": SUMMARIES_LOOKED_AT if sessions else 0})
+        rows += reader.all(SUMMARIES, {"project": project, "limit": SUMMARIES_LOOKED_AT if sessions else 0})
     rows.sort(key=lambda row: (row["created_at_epoch"], row["id"]), reverse=True)
     by_session: dict[str, Row] = {}
     for row in rows:
@@ -153,9 +153,9 @@ async def summaries(reader: Reader, projects: Sequence[str], *, sessions: int) -
     return [_summary(row) for row in list(by_session.values())[:sessions]]
 
 
-async def count(reader: Reader, projects: Sequence[str]) -> int:
+def count(reader: Reader, projects: Sequence[str]) -> int:
     """Observations of the projects; each counts as `COUNTED` when it has more."""
-    return sum([await reader.value(COUNT, {"project": project, "limit": COUNTED}) for project in projects])
+    return sum(reader.value(COUNT, {"project": project, "limit": COUNTED}) for project in projects)
 
 
 def _touches(row: Row, path: str) -> bool:

@@ -23,16 +23,16 @@ class Place:
     root: str
 
 
-async def find(reader: Reader, ref: ProjectRef, exclude: Sequence[str]) -> Place | None:
+def find(reader: Reader, ref: ProjectRef, exclude: Sequence[str]) -> Place | None:
     """None when the folder is excluded: then nothing may be told there, whatever was stored before."""
     if _is_excluded(ref.folder, exclude):
         return None
     found = _identified(ref.folder)
     named = replace(ref, key=ref.key or (found.key if found else None))
-    own = await projects.of_folder(reader, named)
+    own = projects.of_folder(reader, named)
     known = [own] if own else []
     for parent in _parents(found):
-        name = await projects.of_folder(reader, ProjectRef(key=parent.key, folder=parent.root))
+        name = projects.of_folder(reader, ProjectRef(key=parent.key, folder=parent.root))
         known += [name] if name else []
     label = own or ref.override or ref.name or (found.name if found else PurePath(ref.folder).name or ref.folder)
     return Place(label=label, projects=tuple(dict.fromkeys(known)), root=found.root if found else ref.folder)

@@ -13,7 +13,7 @@ from service.context.relevance import about
 from service.context.rendering import whole
 from service.context.start import Context
 from service.context.texts import cut, line
-from service.database import Reader
+from service.database import Database, Reader
 from service.projects import GLOBAL
 from service.searching.kinds import tokens
 from service.vectors.protocol import Nearest
@@ -44,7 +44,7 @@ class Known:
 
 
 async def for_prompt(
-    reader: Reader,
+    database: Database,
     place: Place | None,
     prompt: str,
     *,
@@ -57,21 +57,21 @@ async def for_prompt(
     """At most `limit` observations, the best first; nothing when none is about what the prompt says. No place: from
     all projects."""
     projects = (*place.projects, GLOBAL) if place else None
-    about_it = await about(reader, prompt[:PROMPT_CHARS], projects, vectors=vectors, now=now)
+    about_it = await about(database, prompt[:PROMPT_CHARS], projects, vectors=vectors, now=now)
     found = [note for note in about_it if not known.has(note)]
     head = HEAD.format(whose=f"project {line(place.label, NAME_UNITS)}" if place else "all projects")
     return _told(head, found, limit=limit, budget=min(budget, RECALL_UNITS))
 
 
-async def for_file(reader: Reader, place: Place, path: str, *, budget: int, known: Known, now: int) -> Context:
+def for_file(reader: Reader, place: Place, path: str, *, budget: int, known: Known, now: int) -> Context:
     """What is known of a file, given as the client names it."""
     item = _within(place.root, path)
     ids: list[int] = []
     for project in place.projects:
-        touching = grouped(await notes.about_file(reader, project, item, now=now))
+        touching = grouped(notes.about_file(reader, project, item, now=now))
         ids += [chosen.candidate.id for chosen in ranked(touching)]
     head = HEAD_OF_FILE.format(path=line(item, NAME_UNITS))
-    read = await notes.details(reader, ids, now=now)
+    read = notes.details(reader, ids, now=now)
     found = [read[row_id] for row_id in ids if row_id in read and not known.has(read[row_id])]
     return _told(head, found, limit=NOTES_OF_FILE, budget=min(budget, FILE_UNITS))
 

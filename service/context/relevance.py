@@ -14,7 +14,7 @@ from functools import lru_cache
 import orjson
 
 from service.context.notes import Note, details
-from service.database import Reader
+from service.database import Database, Reader
 from service.fulltext import CJK
 from service.searching.words import PART, Term, phrase, terms
 from service.vectors.protocol import Nearest, VectorsUnavailable
@@ -84,16 +84,19 @@ class _Weighed:
 
 
 async def about(
-    reader: Reader, prompt: str, projects: Sequence[str] | None, *, vectors: Nearest | None, now: int
+    database: Database, prompt: str, projects: Sequence[str] | None, *, vectors: Nearest | None, now: int
 ) -> list[Note]:
     """The observations of these projects (None: of all) that are about the prompt, the best first: those that hold its
     words, then those that are near it in meaning. The words need the text index."""
     by_words, near = await asyncio.gather(  # not a TaskGroup, which would wrap a StoreError in a group
-        _by_words(reader, prompt, projects, now=now), _near(vectors, prompt, projects)
+        database.read(lambda reader: _by_words(reader, prompt, projects, now=now)), _near(vectors, prompt, projects)
     )
     known = {note.id for note in by_words}
-    by_meaning = await details(reader, [row_id for row_id in near if row_id not in known], now=now)
-    here = [by_meaning[row_id] for row_id in near if row_id in by_meaning]
+    others = [row_id for row_id in near if row_id not in known]
+    if not others:
+        return by_words
+    by_meaning = await database.read(lambda reader: details(reader, others, now=now))
+    here = [by_meaning[row_id] for row_id in others if row_id in by_meaning]
     return [*by_words, *(note for note in here if projects is None or note.project in projects)]
 
 
@@ -115,14 +118,14 @@ async def _near(vectors: Nearest | None, prompt: str, projects: Sequence[str] | 
     return list(dict.fromkeys(neighbour.record_id for neighbour in found))
 
 
-async def _by_words(reader: Reader, prompt: str, projects: Sequence[str] | None, *, now: int) -> list[Note]:
-    weighed = await _weighed(reader, [term for term in terms(prompt) if _counts(term)])
+def _by_words(reader: Reader, prompt: str, projects: Sequence[str] | None, *, now: int) -> list[Note]:
+    weighed = _weighed(reader, [term for term in terms(prompt) if _counts(term)])
     named = None if projects is None else orjson.dumps(projects).decode()
     found: list[int] = []
     for match in _matches(weighed, projects):
         params = {"match": match, "projects": named, "ranked": RANKED_ROWS, "limit": COMPARED_ROWS}
-        found += [row["id"] for row in await reader.all(BEST, params)]
-    notes = await details(reader, list(dict.fromkeys(found)), now=now)
+        found += [row["id"] for row in reader.all(BEST, params)]
+    notes = details(reader, list(dict.fromkeys(found)), now=now)
     held = [
         (sum(each.weight for each in terms_held), note)
         for note in notes.values()
@@ -139,10 +142,10 @@ def _counts(term: Term) -> bool:
     return term.required
 
 
-async def _weighed(reader: Reader, asked: Sequence[Term]) -> list[_Weighed]:
+def _weighed(reader: Reader, asked: Sequence[Term]) -> list[_Weighed]:
     params = {"matches": orjson.dumps([term.match for term in asked]).decode(), "cap": COUNTED_ROWS}
     weighed = []
-    for term, row in zip(asked, await reader.all(COUNTS, params), strict=True):
+    for term, row in zip(asked, reader.all(COUNTS, params), strict=True):
         count, last = orjson.loads(row["counted"])
         rows = count if count < COUNTED_ROWS else max(count, count * row["span"] // last)
         weight = math.log((max(row["span"] or 0, SMALLEST_STORE) + 1) / (rows + 1))

@@ -79,9 +79,9 @@ class Context:
     given: tuple[int, ...] = ()
 
 
-async def gather(reader: Reader, place: Place, limits: Limits, *, trouble: str, now: int) -> Material:
+def gather(reader: Reader, place: Place, limits: Limits, *, trouble: str, now: int) -> Material:
     """Read what the limits have room for."""
-    groups = grouped(await notes.newest(reader, place.projects, now=now))
+    groups = grouped(notes.newest(reader, place.projects, now=now))
     newest = [chosen.candidate.id for chosen in groups[: limits.observations]][: max(limits.full, 1)]
     best = [chosen.candidate.id for chosen in ranked(groups)[: limits.observations]]
     shelves = [
@@ -89,17 +89,17 @@ async def gather(reader: Reader, place: Place, limits: Limits, *, trouble: str, 
         *((project, layer) for layer in ("L1", "L2") for project in place.projects),
         (GLOBAL, "L2"),
     ]
-    remembered = await notes.remembered(reader, shelves, limit=REMEMBERED_LOOKED_AT, now=now)
+    remembered = notes.remembered(reader, shelves, limit=REMEMBERED_LOOKED_AT, now=now)
     return Material(
         project=place.label,
         projects=place.projects,
-        notes=await notes.details(reader, list(dict.fromkeys([*remembered, *newest, *best])), now=now),
+        notes=notes.details(reader, list(dict.fromkeys([*remembered, *newest, *best])), now=now),
         remembered=remembered,
         newest=newest,
         best=best,
         similar={chosen.candidate.id: chosen.similar for chosen in groups if chosen.similar},
-        summaries=await notes.summaries(reader, place.projects, sessions=limits.sessions),
-        total=await notes.count(reader, place.projects),
+        summaries=notes.summaries(reader, place.projects, sessions=limits.sessions),
+        total=notes.count(reader, place.projects),
         trouble=trouble,
     )
 

@@ -1,7 +1,7 @@
 """The one line that a session begins with when capture is broken: what, since when, how many, and what to do."""
 
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,30 +40,29 @@ class Installation:
     has_vectors: bool
 
 
-async def trouble(reader: Reader, installation: Installation, *, now: int) -> str:
+def trouble(reader: Reader, installation: Installation, *, now: int) -> str:
     """One line, or '' while all goes well. A failure that a later success has followed is none."""
-    captures = [*_spool(installation.home, now=now)]
-    captures += [part async for part in _queue(reader, installation, now=now)]
+    captures = [*_spool(installation.home, now=now), *_queue(reader, installation, now=now)]
     told = [f"Capture is broken: {'; '.join(captures)}."] if captures else []
-    if installation.has_vectors and (index := await watermarks.broken(reader)):
+    if installation.has_vectors and (index := watermarks.broken(reader)):
         since, error = local_minute(index["failing_epoch"]), line(index["error"] or "", ERROR_UNITS)
         told.append(f"The vector index fails since {since} ({error}); search goes on by words.")
     return " ".join([*told, "`gapless status` says more."]) if told else ""
 
 
-async def _queue(reader: Reader, installation: Installation, *, now: int) -> AsyncIterator[str]:
-    provider = await providers.report(reader, installation.provider, installation.budget, now=now)
+def _queue(reader: Reader, installation: Installation, *, now: int) -> Iterator[str]:
+    provider = providers.report(reader, installation.provider, installation.budget, now=now)
     paused, failing = provider["paused"], provider["failing"]
     if paused and paused["reason"] not in DELIBERATE:
         yield f"compression is paused ({paused['reason']}): {line(paused['message'], ERROR_UNITS)}"
     elif failing and failing["failures"] >= FAILURES:
         since, error = local_minute(failing["since_epoch"]), line(failing["last_error"] or "", ERROR_UNITS)
         yield f"{failing['failures']} failures in a row since {since}, the last: {error}"
-    stalled_ms = None if paused else await inspection.stalled_ms(reader, window_ms=installation.lease_ms, now=now)
+    stalled_ms = None if paused else inspection.stalled_ms(reader, window_ms=installation.lease_ms, now=now)
     if stalled_ms is not None:
         yield f"nothing was compressed since {local_minute(now - stalled_ms)}, though work is due"
     dead = []
-    for row in await reader.all(LAST_FINISHED, {"limit": LOOKED_AT}):
+    for row in reader.all(LAST_FINISHED, {"limit": LOOKED_AT}):
         if row["state"] == "done" or row["reason"] == "nothing_to_record":
             break
         if row["state"] == "failed":

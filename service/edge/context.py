@@ -1,6 +1,7 @@
 """Context over HTTP: by its own routes, and in the answer to the events that a client waits for."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import structlog
@@ -56,8 +57,8 @@ async def inject(call: Call[InjectParameters, Nothing]) -> object:
     if not (asked.cwd or asked.project):
         raise InvalidInput("say where: cwd (a folder) or project (a name or key)", field="cwd")
     who = Asked(ref=ProjectRef(override=asked.project, folder=asked.cwd or ""), session_id=asked.session or "")
-    async with core.database.reader() as reader:
-        return _shown(await asking.at_start(reader, who, core.configuration, source=asked.source, now=now_ms()))
+    read = partial(asking.at_start, asked=who, configuration=core.configuration, source=asked.source, now=now_ms())
+    return _shown(await core.database.read(read))
 
 
 async def recall(call: Call[Nothing, Question]) -> object:
@@ -65,10 +66,9 @@ async def recall(call: Call[Nothing, Question]) -> object:
     asked, core = call.body, call.edge.core
     ref = ProjectRef(override=asked.project, folder=asked.cwd or "")
     who = Asked(ref=ref, everywhere=ref.is_silent)
-    async with core.database.reader() as reader:
-        context = await asking.at_prompt(
-            reader, who, core.configuration, asked.q, vectors=core.vectors, limit=asked.limit, now=now_ms()
-        )
+    context = await asking.at_prompt(
+        core.database, who, core.configuration, asked.q, vectors=core.vectors, limit=asked.limit, now=now_ms()
+    )
     return _shown(context)
 
 
@@ -90,8 +90,8 @@ async def for_event(edge: Edge, payload: dict[str, Any], envelope: Envelope, rec
 
 async def _at_start(core: Core, payload: dict[str, Any], who: Asked) -> str:
     now, source = now_ms(), clean_text(_text(payload, "source"))
-    async with core.database.reader() as reader:
-        context = await asking.at_start(reader, who, core.configuration, source=source, now=now)
+    read = partial(asking.at_start, asked=who, configuration=core.configuration, source=source, now=now)
+    context = await core.database.read(read)
     items = [str(row_id) for row_id in context.given]
     is_new = not context.shown or await core.database.write(
         lambda tx: given.begin(tx, who.session_id, source, items, now=now)
@@ -104,8 +104,7 @@ async def _at_prompt(core: Core, payload: dict[str, Any], who: Asked) -> str:
     if core.settings.semantic_inject == "off" or len(prompt) < SHORTEST_PROMPT:
         return ""
     now = now_ms()
-    async with core.database.reader() as reader:
-        context = await asking.at_prompt(reader, who, core.configuration, prompt, vectors=core.vectors, now=now)
+    context = await asking.at_prompt(core.database, who, core.configuration, prompt, vectors=core.vectors, now=now)
     if context.shown:
         await core.database.write(lambda tx: given.add(tx, who.session_id, map(str, context.given), now=now))
     return context.text
@@ -116,8 +115,8 @@ async def _at_file(core: Core, payload: dict[str, Any], who: Asked) -> str:
     if core.settings.file_inject == "off" or _text(payload, "tool_name") not in FILE_TOOLS or not path:
         return ""
     now = now_ms()
-    async with core.database.reader() as reader:
-        context = await asking.at_file(reader, who, core.configuration, path, now=now)
+    read = partial(asking.at_file, asked=who, configuration=core.configuration, path=path, now=now)
+    context = await core.database.read(read)
     if context.shown:
         items = [given.file_item(path), *map(str, context.given)]
         await core.database.write(lambda tx: given.add(tx, who.session_id, items, now=now))

@@ -1,7 +1,10 @@
 """The queue and the settings, as a person steers them."""
 
+from typing import Any
+
 from service import due, inspection, providers, settings_file
 from service.clock import now_ms
+from service.database import Reader
 from service.edge.operations import Call, Nothing
 from service.edge.parameters import MessagesPage, Replay, SettingsChange
 from service.edge.reading import named, paged
@@ -21,28 +24,24 @@ async def show_queue(call: Call[Nothing, Nothing]) -> object:
 
 async def list_messages(call: Call[MessagesPage, Nothing]) -> object:
     page = call.query
-    async with call.edge.core.database.reader() as reader:
-        total, rows = await inspection.messages(
-            reader,
-            state=page.state,
-            session=page.session,
-            project=await named(reader, page.project),
-            limit=page.limit,
-            offset=page.offset,
+
+    def read(reader: Reader) -> tuple[int, list[dict[str, Any]]]:
+        project = named(reader, page.project)
+        return inspection.messages(
+            reader, state=page.state, session=page.session, project=project, limit=page.limit, offset=page.offset
         )
-    return paged(page, total, rows)
+
+    return paged(page, *await call.edge.core.database.read(read))
 
 
 async def show_message(call: Call[Nothing, Nothing]) -> object:
     message_id = call.number("message_id")
-    async with call.edge.core.database.reader() as reader:
-        return await inspection.message(reader, message_id)
+    return await call.edge.core.database.read(lambda reader: inspection.message(reader, message_id))
 
 
 async def replay(call: Call[Nothing, Replay]) -> object:
     asked, database = call.body, call.edge.core.database
-    async with database.reader() as reader:
-        project = await named(reader, asked.project)
+    project = await database.read(lambda reader: named(reader, asked.project))
     selection = Selection(
         ids=None if asked.ids is None else tuple(asked.ids),
         state=asked.state,

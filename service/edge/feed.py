@@ -61,8 +61,7 @@ class Feed:
         self._tell()
 
     async def _look(self, last: int, *, depth: bool) -> int:
-        async with self.core.database.reader() as reader:
-            _, newest = await outbox.ends(reader)
+        _, newest = await self.core.database.read(outbox.ends)
         queue = depth_of(await self.core.queue()) if depth else self.queue
         if newest != last or queue != self.queue:
             self.queue = queue

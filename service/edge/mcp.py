@@ -113,8 +113,7 @@ class Toolbox:
         ref, database = self.caller, self.edge.core.database
         if ref.is_silent:
             return None
-        async with database.reader() as reader:
-            name = await (projects.find(reader, ref.override) if ref.override else projects.of_folder(reader, ref))
+        name = await database.read(lambda reader: projects.of_folder(reader, ref))
         if name is None and make:
             name = await database.write(lambda tx: projects.resolve(tx, ref, fallback=None, now=now_ms()))
         return name or ref.override or ref.key

@@ -1,6 +1,7 @@
 """Reading what is remembered, newest first."""
 
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 from service import observations, projects, records, sessions, stats
 from service.clock import now_ms
@@ -12,61 +13,49 @@ from service.errors import NotFound
 Rows = list[dict[str, Any]]
 
 
+class Listing(Protocol):
+    def __call__(self, reader: Reader, *, project: str | None, limit: int, offset: int) -> tuple[int, Rows]: ...
+
+
 async def list_observations(call: Call[Page, Nothing]) -> object:
-    page = call.query
-    async with call.edge.core.database.reader() as reader:
-        project = await named(reader, page.project)
-        total, rows = await observations.newest(
-            reader, project=project, limit=page.limit, offset=page.offset, now=now_ms()
-        )
-    return paged(page, total, rows)
+    return await _listed(call, partial(observations.newest, now=now_ms()))
 
 
 async def list_summaries(call: Call[Page, Nothing]) -> object:
-    page = call.query
-    async with call.edge.core.database.reader() as reader:
-        project = await named(reader, page.project)
-        total, rows = await observations.newest_summaries(reader, project=project, limit=page.limit, offset=page.offset)
-    return paged(page, total, rows)
+    return await _listed(call, observations.newest_summaries)
 
 
 async def list_prompts(call: Call[Page, Nothing]) -> object:
-    page = call.query
-    async with call.edge.core.database.reader() as reader:
-        project = await named(reader, page.project)
-        total, rows = await sessions.newest_prompts(reader, project=project, limit=page.limit, offset=page.offset)
-    return paged(page, total, rows)
+    return await _listed(call, sessions.newest_prompts)
 
 
 async def list_sessions(call: Call[Page, Nothing]) -> object:
-    page = call.query
-    async with call.edge.core.database.reader() as reader:
-        project = await named(reader, page.project)
-        total, rows = await sessions.newest(reader, project=project, limit=page.limit, offset=page.offset)
-    return paged(page, total, rows)
+    return await _listed(call, sessions.newest)
 
 
 async def list_projects(call: Call[Page, Nothing]) -> object:
-    page = call.query
-    async with call.edge.core.database.reader() as reader:
-        project = await named(reader, page.project)
-        total, rows = await projects.listed(reader, project=project, limit=page.limit, offset=page.offset)
-    return paged(page, total, [dict(row) for row in rows])
+    return await _listed(call, projects.listed)
 
 
 async def show_stats(call: Call[Page, Nothing]) -> object:
+    def totals(reader: Reader) -> dict[str, Any]:
+        return stats.totals(reader, project=named(reader, call.query.project))
+
+    return {**await call.edge.core.database.read(totals), **await _listed(call, stats.by_project)}
+
+
+async def _listed(call: Call[Page, Nothing], listing: Listing) -> dict[str, Any]:
     page = call.query
-    async with call.edge.core.database.reader() as reader:
-        project = await named(reader, page.project)
-        totals = await stats.totals(reader, project=project)
-        total, rows = await stats.by_project(reader, project=project, limit=page.limit, offset=page.offset)
-    return {**totals, **paged(page, total, rows)}
+
+    def read(reader: Reader) -> tuple[int, Rows]:
+        return listing(reader, project=named(reader, page.project), limit=page.limit, offset=page.offset)
+
+    return paged(page, *await call.edge.core.database.read(read))
 
 
 async def show_observation(call: Call[Nothing, Nothing]) -> object:
     observation_id = call.number("observation_id")
-    async with call.edge.core.database.reader() as reader:
-        found = await observations.by_ids(reader, [observation_id])
+    found = await call.edge.core.database.read(lambda reader: observations.by_ids(reader, [observation_id]))
     if not found:
         raise NotFound(f"there is no observation {observation_id}; /api/search finds those that exist")
     return found[0]
@@ -75,8 +64,9 @@ async def show_observation(call: Call[Nothing, Nothing]) -> object:
 async def show_observations(call: Call[Nothing, ObservationIds]) -> object:
     asked = call.body
     ids = list(dict.fromkeys(asked.ids))
-    async with call.edge.core.database.reader() as reader:
-        found = await records.whole(reader, ids, project=await named(reader, asked.project))
+    found = await call.edge.core.database.read(
+        lambda reader: records.whole(reader, ids, project=named(reader, asked.project))
+    )
     rows = list(found.values())
     if asked.order_by is not None:
         rows.sort(key=lambda row: (row["created_at_epoch"], row["id"]), reverse=asked.order_by == "date_desc")
@@ -89,9 +79,9 @@ async def show_observations(call: Call[Nothing, ObservationIds]) -> object:
     }
 
 
-async def named(reader: Reader, project: str | None) -> str | None:
+def named(reader: Reader, project: str | None) -> str | None:
     """The name of a project given by name or key. An unknown one stays as it is: nothing has it."""
-    return project and (await projects.find(reader, project) or project)
+    return project and (projects.find(reader, project) or project)
 
 
 def paged(page: Page, total: int, rows: Rows) -> dict[str, Any]:

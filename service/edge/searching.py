@@ -11,7 +11,7 @@ from service import search as searches
 from service import timeline as timelines
 from service.clock import now_ms
 from service.core import read_folder
-from service.database import Reader
+from service.database import Database
 from service.edge.operations import Call, Nothing, Parameters
 from service.edge.parameters import Limit, Offset, Text
 from service.models import ObservationType
@@ -60,32 +60,30 @@ class TimelineParameters(Place):
 
 async def search(call: Call[SearchParameters, Nothing]) -> object:
     given = call.query.model_dump(exclude={"project", "all_projects", "cwd", "format"})
-    query = search_query(given)
-    async with call.edge.core.database.reader() as reader:
-        query = replace(query, project=await project_of(reader, call.query))
-        answer = await searches.search(reader, query, vectors=call.edge.core.vectors)
+    core = call.edge.core
+    query = replace(search_query(given), project=await project_of(core.database, call.query))
+    answer = await searches.search(core.database, query, vectors=core.vectors)
     if call.query.format == "markdown":
         return Response(searches.markdown(answer), media_type="text/markdown")
     return asdict(answer)
 
 
 async def timeline(call: Call[TimelineParameters, Nothing]) -> object:
-    asked = call.query
-    async with call.edge.core.database.reader() as reader:
-        query = TimelineQuery(
-            anchor=asked.anchor,
-            query=asked.query,
-            depth_before=asked.depth_before,
-            depth_after=asked.depth_after,
-            project=await project_of(reader, asked),
-            all_projects=asked.all_projects,
-        )
-        return asdict(await timelines.timeline(reader, query, now=now_ms(), vectors=call.edge.core.vectors))
+    asked, core = call.query, call.edge.core
+    query = TimelineQuery(
+        anchor=asked.anchor,
+        query=asked.query,
+        depth_before=asked.depth_before,
+        depth_after=asked.depth_after,
+        project=await project_of(core.database, asked),
+        all_projects=asked.all_projects,
+    )
+    return asdict(await timelines.timeline(core.database, query, now=now_ms(), vectors=core.vectors))
 
 
-async def project_of(reader: Reader, asked: Place) -> str | None:
+async def project_of(database: Database, asked: Place) -> str | None:
     """None: every project, which is also what a caller gets that says nothing of a project."""
     if asked.all_projects or asked.project or not asked.cwd:
         return None if asked.all_projects else asked.project
     ref = read_folder(asked.cwd, ()) or projects.ProjectRef(folder=asked.cwd)
-    return await projects.of_folder(reader, ref) or asked.cwd
+    return await database.read(lambda reader: projects.of_folder(reader, ref)) or asked.cwd

@@ -3,6 +3,7 @@
 import asyncio
 import importlib
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import orjson
@@ -37,8 +38,7 @@ async def stream(call: Call[Nothing, Nothing]) -> object:
 
 async def _cursor(edge: Edge, last_event_id: str | None) -> int:
     """The id after which the stream goes on; -1 when what the client saw last is not ours."""
-    async with edge.core.database.reader() as reader:
-        _, newest = await outbox.ends(reader)
+    _, newest = await edge.core.database.read(outbox.ends)
     if last_event_id is None:
         return newest
     seen = int(last_event_id) if last_event_id.isascii() and last_event_id.isdigit() else -1
@@ -50,12 +50,9 @@ async def _events(edge: Edge, cursor: int) -> AsyncIterator[Event]:
     with feed.joined():
         while not edge.stop.is_set():
             changed = feed.changed
-            async with edge.core.database.reader() as reader:
-                rows = await outbox.after(reader, cursor, limit=ROWS)
-                lost = cursor < 0 or (bool(rows) and rows[0]["id"] != cursor + 1)
-                if lost:
-                    _, cursor = await outbox.ends(reader)
-            if lost:
+            rows = await edge.core.database.read(partial(outbox.after, after_id=cursor, limit=ROWS))
+            if cursor < 0 or (rows and rows[0]["id"] != cursor + 1):
+                _, cursor = await edge.core.database.read(outbox.ends)
                 yield _event("reset", {"reason": "older events are gone; load everything again"}, cursor)
                 continue
             for row in rows:

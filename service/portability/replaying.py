@@ -1,6 +1,7 @@
 """Recorded sessions through the same door as live ones: turn by turn, and nothing that was captured already."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import groupby
 
 import orjson
@@ -37,8 +38,7 @@ async def replay(core: Core, transcript: Transcript, *, project: str | None) -> 
     """
     statuses: list[str] = []
     for turn in _turns(transcript.events):
-        async with core.database.reader() as reader:
-            fresh = [event for event in turn if not await _was_captured(reader, transcript, event)]
+        fresh = await core.database.read(partial(_uncaptured, transcript=transcript, turn=turn))
         statuses += ["duplicate"] * (len(turn) - len(fresh))
         receipts = await core.ingest_many([_incoming(transcript, event, project) for event in fresh])
         statuses += [receipt.status if isinstance(receipt, Receipt) else "error" for receipt in receipts]
@@ -62,7 +62,11 @@ def _incoming(transcript: Transcript, event: Recorded, project: str | None) -> I
     return Incoming(payload=event.payload, size=len(orjson.dumps(event.payload, default=str)), envelope=envelope)
 
 
-async def _was_captured(reader: Reader, transcript: Transcript, event: Recorded) -> bool:
+def _uncaptured(reader: Reader, transcript: Transcript, turn: Sequence[Recorded]) -> list[Recorded]:
+    return [event for event in turn if not _was_captured(reader, transcript, event)]
+
+
+def _was_captured(reader: Reader, transcript: Transcript, event: Recorded) -> bool:
     """Tool events say so by their key; others are matched by session, words and time. A session that is known is not
     opened again. What an import brought has a key of its own."""
     name = event.payload["hook_event_name"]
@@ -70,13 +74,13 @@ async def _was_captured(reader: Reader, transcript: Transcript, event: Recorded)
     near = {"since": event.at - SAME_EVENT_MS, "until": event.at + SAME_EVENT_MS}
     params = {"session_id": session_id, "event": name, "ours": f"%/delivery-{name}-%", **near}
     if name in ("SessionStart", "SessionEnd"):
-        return await reader.value(KNOWN_SESSION if name == "SessionStart" else KNOWN_END, params) is not None
+        return reader.value(KNOWN_SESSION if name == "SessionStart" else KNOWN_END, params) is not None
     if name == "UserPromptSubmit":
         text = clean_text(str(shape(event.payload).payload.get("prompt", "")))[:PROMPT_LIMIT]
-        captured = await reader.value(CAPTURED_PROMPT, params | {"text": text}) is not None
-        return captured or await sessions.forgot_a_prompt(reader, session_id, **near)
+        captured = reader.value(CAPTURED_PROMPT, params | {"text": text}) is not None
+        return captured or sessions.forgot_a_prompt(reader, session_id, **near)
     if name not in WITHOUT_IDS:
         return False
     said = shape(event.payload).payload.get("last_assistant_message")
-    payloads = [row["payload"] for row in await reader.all(CAPTURED_STOPS, params)]
+    payloads = [row["payload"] for row in reader.all(CAPTURED_STOPS, params)]
     return any(payload is None or orjson.loads(payload).get("last_assistant_message") == said for payload in payloads)

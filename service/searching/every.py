@@ -10,16 +10,16 @@ from service.searching.words import plain, terms
 IDS = "SELECT {index}.rowid AS id FROM {index} CROSS JOIN {table} r ON r.id = {index}.rowid WHERE {index} MATCH :match"
 
 
-async def every(reader: Reader, query: SearchQuery) -> dict[Kind, list[int]]:
+def every(reader: Reader, query: SearchQuery) -> dict[Kind, list[int]]:
     """Ids by kind, within the query's filters; its limit, offset and order have no say. `project` is a name.
 
     Unlike a search it never relaxes: a record must hold all the words that count, or fulfil the FTS5 expression. Needs
     the text index.
     """
-    return {kind: await _of_kind(reader, SOURCES[kind], query) for kind in query.kinds}
+    return {kind: _of_kind(reader, SOURCES[kind], query) for kind in query.kinds}
 
 
-async def _of_kind(reader: Reader, source: Source, query: SearchQuery) -> list[int]:
+def _of_kind(reader: Reader, source: Source, query: SearchQuery) -> list[int]:
     match = _match(plain(query.query), source)
     within = None if query.project is None else Within(project=query.project, small=False, narrows=False)
     limits = conditions(source, query, within)
@@ -28,7 +28,7 @@ async def _of_kind(reader: Reader, source: Source, query: SearchQuery) -> list[i
     where = f" AND {limits.where}" if limits.where else ""
     sql = IDS.format(index=source.index, table=source.table) + where
     # a project's name stands in every row of it, in a column that is no text
-    return [row["id"] for row in await reader.all(sql, {**limits.params, "match": outside_project(match)})]
+    return [row["id"] for row in reader.all(sql, {**limits.params, "match": outside_project(match)})]
 
 
 def _match(text: str, source: Source) -> str | None:

@@ -120,33 +120,33 @@ class Matching:
     def scores(self) -> dict[int, float]:
         return self.found.scores
 
-    async def terms(self, terms: Sequence[Term]) -> None:
+    def terms(self, terms: Sequence[Term]) -> None:
         """Find rows by a natural-language query's terms."""
-        present = await self._present(terms)
+        present = self._present(terms)
         rare, common = self._split(present)
         given = [counted.term.match for counted in common]
         if rare:
-            await self._rank_each(rare)
+            self._rank_each(rare)
             if given := _beside(common):
-                await self._add(rare, given)
+                self._add(rare, given)
             required = [counted.term.match for counted in present if counted.term.required]
             if 1 < len(required) <= MOST_REQUIRED:
-                self.found.whole.update(await self._newest(" AND ".join(required), self.ranked))
+                self.found.whole.update(self._newest(" AND ".join(required), self.ranked))
         if common:
             required_common = [counted for counted in common if counted.term.required]
-            await self._everyday(required_common or common[:1], given)
+            self._everyday(required_common or common[:1], given)
 
-    async def syntax(self, syntax: Syntax) -> None:
+    def syntax(self, syntax: Syntax) -> None:
         """Find rows by an expression in FTS5's own syntax."""
         for match in filter(None, (syntax.match, syntax.relaxed)):
-            if not self.scores and not await self._attempt(match):
-                await self._fill([match])
+            if not self.scores and not self._attempt(match):
+                self._fill([match])
 
-    async def _present(self, terms: Sequence[Term]) -> list[Counted]:
+    def _present(self, terms: Sequence[Term]) -> list[Counted]:
         """The terms that occur at all, the rarest first, not more than are worth looking for."""
         matches = [term.match for term in terms]
-        span, counts = await self._spans([self.conditions.narrowed(match) for match in matches])
-        of, worths = await self._worths(matches, counts, span)
+        span, counts = self._spans([self.conditions.narrowed(match) for match in matches])
+        of, worths = self._worths(matches, counts, span)
         present = [
             Counted(term, rows, _rarity(rows, of), worth if term.required else OPTIONAL * worth)
             for term, rows, worth in zip(terms, counts, worths, strict=True)
@@ -163,41 +163,41 @@ class Matching:
                 return list(present[:place]), list(present[place:])
         return list(present), []
 
-    async def _worths(self, matches: Sequence[str], counts: Sequence[int], span: int) -> tuple[int, list[float]]:
+    def _worths(self, matches: Sequence[str], counts: Sequence[int], span: int) -> tuple[int, list[float]]:
         """How many rows are searched, and what the terms' scores count among them.
 
         bm25 knows how rare a term is among all rows; what a term tells in a small project is how rare it is there:
         the name of the project's own product tells nothing."""
         if not self.conditions.in_small_project:
             return span, [1.0] * len(matches)
-        own = await self.reader.value(ROWS_OF_PROJECT.format(table=self.source.table), self.conditions.params)
-        rows, everywhere = await self._spans(matches)
+        own = self.reader.value(ROWS_OF_PROJECT.format(table=self.source.table), self.conditions.params)
+        rows, everywhere = self._spans(matches)
         return own, [
             _rarity(here, own) / max(_rarity(there, rows), LEAST_RARITY) if here else 0.0
             for here, there in zip(counts, everywhere, strict=True)
         ]
 
-    async def _everyday(self, common: Sequence[Counted], given: Collection[str]) -> None:
+    def _everyday(self, common: Sequence[Counted], given: Collection[str]) -> None:
         """Rows that hold everyday words: those with all of them, with most of them, pairs, then titles. `given` are
         the words that count already in the rows that have a score."""
         matches = [counted.term.match for counted in common]
         together = " AND ".join(matches)
-        if not self.scores and len(matches) > 1 and await self._attempt(together):
+        if not self.scores and len(matches) > 1 and self._attempt(together):
             self.found.whole.update(self.scores)
         if len(self.found.whole) < ENOUGH and len(matches) >= TOGETHER:
-            await self._most_of(common[:MOST_REQUIRED], given)
+            self._most_of(common[:MOST_REQUIRED], given)
         for match in _pairs(matches):
             if len(self.scores) < ENOUGH:
-                await self._attempt(match)
-        await self._fill(dict.fromkeys((together, *matches[:RAREST])))
+                self._attempt(match)
+        self._fill(dict.fromkeys((together, *matches[:RAREST])))
 
-    async def _most_of(self, common: Sequence[Counted], given: Collection[str]) -> None:
+    def _most_of(self, common: Sequence[Counted], given: Collection[str]) -> None:
         """Rows that hold TOGETHER of the rarest words, and what all words add to them. A word counts what it is rare:
         bm25 walks the whole postings of every word, for every conjunction anew; the best row alone is worth that."""
         sets = [tuple(range(len(common))), *combinations(range(min(len(common), OF_RAREST)), TOGETHER)]
         held: dict[int, set[int]] = defaultdict(set)
         matches = [" AND ".join(common[place].term.match for place in places) for places in sets]
-        for places, row_ids in zip(sets, await self._holding(matches), strict=True):
+        for places, row_ids in zip(sets, self._holding(matches), strict=True):
             for row_id in row_ids:
                 held[row_id].update(places)
 
@@ -209,30 +209,30 @@ class Matching:
         best = sorted(held, key=worth, reverse=True)[:LOOKED_INTO]
         if rest := [counted.term.match for counted in common[OF_RAREST:]]:
             params = {"matches": orjson.dumps(rest).decode(), "ids": orjson.dumps(best).decode()}
-            for row in await self.reader.all(HOLD.format(index=self.source.index), params):
+            for row in self.reader.all(HOLD.format(index=self.source.index), params):
                 held[row["id"]].add(OF_RAREST + row["place"])
         self.scores.update({row_id: worth(row_id) for row_id in held})
         if best and not self.found.whole:
             first = max(best, key=worth)
-            await self._attempt(" AND ".join(common[place].term.match for place in sorted(held[first])))
+            self._attempt(" AND ".join(common[place].term.match for place in sorted(held[first])))
 
-    async def _holding(self, matches: Sequence[str]) -> list[list[int]]:
+    def _holding(self, matches: Sequence[str]) -> list[list[int]]:
         """Rows of each expression; FTS5 takes half as long again when it begins with the newest."""
         matches = [self.conditions.within_project(match) for match in matches]
         params = {"matches": orjson.dumps(matches).decode(), "limit": self.ranked}
         params |= self.conditions.params
-        return [orjson.loads(row["ids"]) for row in await self.reader.all(self._sql(HOLDING), params)]
+        return [orjson.loads(row["ids"]) for row in self.reader.all(self._sql(HOLDING), params)]
 
-    async def _fill(self, matches: Iterable[str]) -> None:
+    def _fill(self, matches: Iterable[str]) -> None:
         """What is left to find: rows that hold it in their title, then the newest."""
         titled = [title for match in matches for title in self._by_title(match)]
         for title in titled:
             if len(self.scores) < ENOUGH:
-                await self._attempt(title)
+                self._attempt(title)
         wanted = max(ENOUGH, self.wanted)
         for match in matches:
             if len(self.scores) < wanted:
-                for row_id in await self._newest(match, wanted):
+                for row_id in self._newest(match, wanted):
                     self.scores.setdefault(row_id, 0.0)
 
     def _by_title(self, match: str) -> Iterator[str]:
@@ -245,32 +245,32 @@ class Matching:
         if match.startswith('"') and match.count('"') == len('""'):
             yield f"({{{' '.join(titles)}}} : ^{match})"
 
-    async def _attempt(self, match: str) -> bool:
+    def _attempt(self, match: str) -> bool:
         """Rank the rows of an expression, if they are not too many; whether that was so."""
-        (rows,) = await self._count([match])
+        (rows,) = self._count([match])
         if 0 < rows <= self.left:
-            await self._rank(match)
+            self._rank(match)
         return rows <= self.left
 
-    async def _count(self, matches: Sequence[str]) -> list[int]:
+    def _count(self, matches: Sequence[str]) -> list[int]:
         """Rows of each expression, within what is searched."""
-        return (await self._spans([self.conditions.narrowed(match) for match in matches]))[1]
+        return (self._spans([self.conditions.narrowed(match) for match in matches]))[1]
 
-    async def _spans(self, matches: Sequence[str]) -> tuple[int, list[int]]:
+    def _spans(self, matches: Sequence[str]) -> tuple[int, list[int]]:
         """How many rows there are at most, and of each expression; those of more than `ranked` are estimated from
         how dense the first of them lie."""
         sql = COUNTS.format(index=self.source.index, table=self.source.table)
         params = {"matches": orjson.dumps(matches).decode(), "cap": self.ranked + 1}
-        counted = [(row["span"], *orjson.loads(row["counted"])) for row in await self.reader.all(sql, params)]
+        counted = [(row["span"], *orjson.loads(row["counted"])) for row in self.reader.all(sql, params)]
         counts = [rows if rows <= self.ranked else max(rows, rows * span // last) for span, rows, last in counted]
         return (counted[0][0] or 0) if counted else 0, counts
 
-    async def _rank_each(self, rare: Sequence[Counted]) -> None:
+    def _rank_each(self, rare: Sequence[Counted]) -> None:
         """Rank the rows of rare terms, each term by itself."""
         words: list[dict[int, float]] = [{} for _ in rare]
         matches = [self.conditions.narrowed(counted.term.match) for counted in rare]
         params = {**self.conditions.params, "matches": orjson.dumps(matches).decode()}
-        for row in await self.reader.all(self._sql(RANK_EACH, weights=self._weights), params):
+        for row in self.reader.all(self._sql(RANK_EACH, weights=self._weights), params):
             words[row["place"]][row["id"]] = row["score"] * rare[row["place"]].worth
         for word in words:
             for row_id, score in word.items():
@@ -278,7 +278,7 @@ class Matching:
         self.found.words += words
         self.left -= len(self.scores)
 
-    async def _add(self, rare: Sequence[Counted], common: Sequence[str]) -> None:
+    def _add(self, rare: Sequence[Counted], common: Sequence[str]) -> None:
         """What common terms add to the rows of rare ones: bm25 of all together, less what the rare ones gave."""
         either = " OR ".join(counted.term.match for counted in rare)
         match = f"({either}) AND ({' OR '.join([either, *common])})"
@@ -286,19 +286,19 @@ class Matching:
         for counted, word in zip(rare, self.found.words, strict=True):
             for row_id, score in word.items():
                 given[row_id] = given.get(row_id, 0.0) + score / counted.worth
-        for row in await self.reader.all(self._sql(RANK, weights=self._weights), self._params(match)):
+        for row in self.reader.all(self._sql(RANK, weights=self._weights), self._params(match)):
             more = row["score"] - given.get(row["id"], 0.0)
             self.scores[row["id"]] = self.scores.get(row["id"], 0.0) + max(more, 0.0)
 
-    async def _rank(self, match: str) -> None:
-        rows = await self.reader.all(self._sql(RANK, weights=self._weights), self._params(match))
+    def _rank(self, match: str) -> None:
+        rows = self.reader.all(self._sql(RANK, weights=self._weights), self._params(match))
         self.left -= len(rows)
         for row in rows:
             self.scores[row["id"]] = max(row["score"], self.scores.get(row["id"], 0.0))
 
-    async def _newest(self, match: str, limit: int) -> list[int]:
+    def _newest(self, match: str, limit: int) -> list[int]:
         params = {**self.conditions.params, "match": self.conditions.within_project(match), "limit": limit}
-        rows = await self.reader.all(self._sql(NEWEST), params)
+        rows = self.reader.all(self._sql(NEWEST), params)
         return [row["id"] for row in rows]
 
     @property

@@ -28,7 +28,7 @@ WHERE score > 0
 """
 
 
-async def scan(
+def scan(
     reader: Reader, source: Source, conditions: Conditions, terms: Sequence[Term], scores: dict[int, float]
 ) -> None:
     """Put the rows that hold a term into `scores`, as far as it gets before it is cancelled."""
@@ -42,9 +42,9 @@ async def scan(
         where=conditions.where and f" AND {conditions.where}",
     )
     params = {**conditions.params, "patterns": orjson.dumps(patterns).decode()}
-    last = await reader.value(NEWEST_ID.format(table=source.table)) or 0
+    last = reader.value(NEWEST_ID.format(table=source.table)) or 0
     while last > 0 and patterns:
-        rows = await reader.all(sql, {**params, "after": last - ROWS_PER_STATEMENT, "last": last})
+        rows = reader.all(sql, {**params, "after": last - ROWS_PER_STATEMENT, "last": last})
         scores.update({row["id"]: row["score"] for row in rows})
         last -= ROWS_PER_STATEMENT
 

@@ -18,8 +18,7 @@ async def projects_of(core: Core, cwds: dict[str, str]) -> dict[str, str]:
         run = run_hook(core.configuration.home, payload)
         assert (run.code, run.stdout, run.stderr) == (0, b"", "")
     await Drain(core).tick()
-    async with core.database.reader() as reader:
-        rows = await reader.all("SELECT session_id, project FROM pending_messages", {})
+    rows = await core.database.read(lambda reader: reader.all("SELECT session_id, project FROM pending_messages"))
     return {row["session_id"]: row["project"] for row in rows}
 
 

@@ -9,6 +9,7 @@ import pytest
 from hooks import clients
 from service.cli.queue import until_drained
 from service.core import Core, Incoming
+from service.database import Row
 from service.envelopes import from_headers
 from tests.hooks.hook_process import http, run_hook, unix_service
 from workers.drain import Drain
@@ -44,11 +45,10 @@ async def test_a_session_is_stored_with_its_prompt_tools_and_end(client: str, co
         run = run_hook(home, json.dumps(payload).encode(), args=("--client", client))
         assert (run.code, run.stdout, run.stderr) == (0, b"", "")
     await Drain(core).tick()
-    async with core.database.reader() as reader:
-        [session] = await reader.all("SELECT session_id, platform, project, status FROM sessions", {})
-        prompts = await reader.all("SELECT text FROM user_prompts", {})
-        stored = await reader.all("SELECT tool_name, hook_event FROM pending_messages ORDER BY id", {})
-        skipped = await reader.all("SELECT reason FROM not_queued", {})
+    [session] = await rows(core, "SELECT session_id, platform, project, status FROM sessions")
+    prompts = await rows(core, "SELECT text FROM user_prompts")
+    stored = await rows(core, "SELECT tool_name, hook_event FROM pending_messages ORDER BY id")
+    skipped = await rows(core, "SELECT reason FROM not_queued")
     assert (session["platform"], session["project"], session["status"]) == (client, "ferries", "closed")
     assert [row["text"] for row in prompts] == [PROMPT]
     assert [_label(row) for row in stored] == MESSAGES[client]
@@ -68,11 +68,14 @@ async def test_it_becomes_memories_that_name_the_file(client: str, core: Core, t
     await core.ingest_many([Incoming(payload=payload, size=500, envelope=envelope) for payload in payloads])
     workers = Workers(core)
     await _run_until_drained(core, workers)
-    async with core.database.reader() as reader:
-        files = await reader.all("SELECT files_modified FROM observations", {})
-        summaries = await reader.all("SELECT request FROM session_summaries", {})
+    files = await rows(core, "SELECT files_modified FROM observations")
+    summaries = await rows(core, "SELECT request FROM session_summaries")
     assert any("timetable.py" in row["files_modified"] for row in files)
     assert PROMPT in {row["request"] for row in summaries}
+
+
+async def rows(core: Core, sql: str) -> list[Row]:
+    return await core.database.read(lambda reader: reader.all(sql))
 
 
 async def _run_until_drained(core: Core, workers: Workers) -> None:

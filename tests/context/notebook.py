@@ -63,20 +63,21 @@ class Notebook:
 
     async def start(self, *, folder: str = FOLDER, source: str = "startup", session: str = "new") -> Context:
         asked = Asked(ref=ProjectRef(folder=folder), session_id=session)
-        async with self.core.database.reader() as reader:
-            return await at_start(reader, asked, self.core.configuration, source=source, now=NOW)
+        return await self.core.database.read(
+            lambda reader: at_start(reader, asked, self.core.configuration, source=source, now=NOW)
+        )
 
     async def prompt(self, text: str, *, session: str = "new", limit: int = 5) -> Context:
         asked = Asked(ref=ProjectRef(folder=FOLDER), session_id=session)
-        async with self.core.database.reader() as reader:
-            return await at_prompt(
-                reader, asked, self.core.configuration, text, vectors=self.vectors, limit=limit, now=NOW
-            )
+        return await at_prompt(
+            self.core.database, asked, self.core.configuration, text, vectors=self.vectors, limit=limit, now=NOW
+        )
 
     async def file(self, path: str, *, session: str = "new") -> Context:
         asked = Asked(ref=ProjectRef(folder=FOLDER), session_id=session)
-        async with self.core.database.reader() as reader:
-            return await at_file(reader, asked, self.core.configuration, path, now=NOW)
+        return await self.core.database.read(
+            lambda reader: at_file(reader, asked, self.core.configuration, path, now=NOW)
+        )
 
     async def _write(self, sql: str, fields: dict[str, Any]) -> int:
         self.written += 1

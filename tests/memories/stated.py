@@ -36,12 +36,10 @@ class Stated:
         return await forgetting.forget(self.core.database, request, now=now_ms, dry_run=dry_run, vacuum=vacuum)
 
     async def search(self, query: str, **given: Any) -> SearchAnswer:
-        async with self.core.database.reader() as reader:
-            return await search(reader, search_query({"query": query, "type": "all", **given}))
+        return await search(self.core.database, search_query({"query": query, "type": "all", **given}))
 
     async def found(self, query: str, **given: Any) -> list[str]:
         return [str(records.spelled((hit.kind, hit.id))) for hit in (await self.search(query, **given)).results]
 
     async def rows(self, sql: str, **params: Any) -> list[tuple[Any, ...]]:
-        async with self.core.database.reader() as reader:
-            return [tuple(row) for row in await reader.all(sql, params)]
+        return [tuple(row) for row in await self.core.database.read(lambda reader: reader.all(sql, params))]

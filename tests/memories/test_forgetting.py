@@ -1,5 +1,7 @@
 """A forgotten memory is gone from every table, and nothing brings it back."""
 
+from functools import partial
+
 import pytest
 
 from service import inspection, observations, outbox, retention, sessions
@@ -82,9 +84,9 @@ async def test_a_forgotten_session_is_in_no_list_until_it_goes_on(desk: Desk, st
     await stated.forget(session="s1")
 
     async def listed() -> tuple[int, int]:
-        async with desk.core.database.reader() as reader:
-            total, rows = await sessions.newest(reader, project=None, limit=10, offset=0)
-            return total, len(rows)
+        newest = partial(sessions.newest, project=None, limit=10, offset=0)
+        total, rows = await desk.core.database.read(newest)
+        return total, len(rows)
 
     assert await listed() == (0, 0)
     assert await desk.value("SELECT cwd FROM sessions") == ""
@@ -229,8 +231,7 @@ async def test_without_a_text_index_nothing_is_forgotten_by_query(desk: Desk, st
 async def test_the_stream_tells_no_text_of_what_is_forgotten(desk: Desk, stated: Stated) -> None:
     await turn(desk)
     await stated.forget(project="shop")
-    async with desk.core.database.reader() as reader:
-        told = await outbox.after(reader, 0, limit=100)
+    told = await desk.core.database.read(lambda reader: outbox.after(reader, 0, limit=100))
     assert all('"deleted":true' in row["data"] for row in told)
     assert not any("build" in row["data"] or "built" in row["data"] for row in told)
     assert [row["event"] for row in told].count("observation") == 4
@@ -263,8 +264,8 @@ async def test_forgetting_more_than_a_commit_takes_forgets_all_of_it(stated: Sta
 async def test_an_expired_memory_goes_by_itself(desk: Desk, stated: Stated) -> None:
     await stated.remember("the falcon launch moved", expires_at_epoch=T0)
     await stated.remember("the harbour is closed", expires_at_epoch=now_ms() + 60_000)
-    async with desk.core.database.reader() as reader:
-        total, rows = await observations.newest(reader, project=None, limit=10, offset=0, now=now_ms())
+    newest = partial(observations.newest, project=None, limit=10, offset=0, now=now_ms())
+    total, rows = await desk.core.database.read(newest)
     assert (total, [row["title"] for row in rows]) == (1, ["the harbour is closed"])
     assert await stated.found("falcon") == []
     assert (await stated.search("")).total == 1

@@ -1,5 +1,6 @@
 """What is stated is kept word for word, found at once, told apart from what the project has, and edited in place."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,8 +17,7 @@ KEY = "AKIA" + "IOSFODNN7EXAMPLE"
 
 
 async def record(stated: Stated, observation_id: int) -> dict[str, Any]:
-    async with stated.core.database.reader() as reader:
-        (found,) = await observations.by_ids(reader, [observation_id])
+    (found,) = await stated.core.database.read(lambda reader: observations.by_ids(reader, [observation_id]))
     return found
 
 
@@ -83,8 +83,8 @@ async def test_what_is_said_is_kept(stated: Stated) -> None:
 async def test_a_session_that_is_only_named_is_made_and_one_that_a_client_told_of_stays(stated: Stated) -> None:
     for at in (T0 + 5, T0, T0 + 9):
         await stated.remember(f"said at {at}", session_id="s9", created_at_epoch=at)
-    async with stated.core.database.reader() as reader:
-        total, (row,) = await sessions.newest(reader, project="shop", limit=10, offset=0)
+    newest = partial(sessions.newest, project="shop", limit=10, offset=0)
+    total, (row,) = await stated.core.database.read(newest)
     assert (total, row["platform"], row["status"]) == (1, "api", "closed")
     assert (row["started_at_epoch"], row["last_event_at_epoch"]) == (T0, T0 + 9)
     await stated.core.database.write(lambda tx: tx.run("UPDATE sessions SET platform = 'claude-code'"))

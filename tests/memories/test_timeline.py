@@ -24,8 +24,7 @@ def memory(stated: Stated) -> Memory:
 @pytest.fixture
 def around(stated: Stated) -> Around:
     async def ask(anchor: str | None = None, **given: Any) -> Timeline:
-        async with stated.core.database.reader() as reader:
-            return await timeline(reader, TimelineQuery(anchor=anchor, **given), now=now_ms())
+        return await timeline(stated.core.database, TimelineQuery(anchor=anchor, **given), now=now_ms())
 
     return ask
 

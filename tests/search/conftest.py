@@ -62,8 +62,7 @@ class Memory:
         return await self._insert(INSERT_PROMPT, {"text": text, "search_extra": shadow(text)} | fields)
 
     async def find(self, query: str = "", **given: Any) -> SearchAnswer:
-        async with self.core.database.reader() as reader:
-            return await search(reader, search_query({"query": query, **given}))
+        return await search(self.core.database, search_query({"query": query, **given}))
 
     async def ids(self, query: str = "", **given: Any) -> list[int]:
         return [hit.id for hit in (await self.find(query, **given)).results]

@@ -25,11 +25,10 @@ class Meanings:
 
     async def read(self, database: Database) -> None:
         self._records, texts = [], []
-        async with database.reader() as reader:
-            for doc_type, sql in RECORDS.items():
-                for row in await reader.all(sql):
-                    self._records.append((doc_type, row["id"], row["project"]))
-                    texts.append(row["text"])
+        for doc_type, sql in RECORDS.items():
+            for row in await database.read(lambda reader: reader.all(sql)):  # noqa: B023 - awaited here
+                self._records.append((doc_type, row["id"], row["project"]))
+                texts.append(row["text"])
         self._vectors = np.stack([np.frombuffer(vector, "<f4") for vector in self._embedder.embed(texts)])
 
     async def nearest(self, text: str, *, doc_types: Sequence[str], project: str | None, limit: int) -> list[Neighbour]:

@@ -27,8 +27,7 @@ def meanings(embedder: Embedder) -> Meanings:
 
 
 async def find(memory: Memory, vectors: Nearest, query: str, **given: str) -> SearchAnswer:
-    async with memory.core.database.reader() as reader:
-        return await search(reader, search_query({"query": query, **given}), vectors=vectors)
+    return await search(memory.core.database, search_query({"query": query, **given}), vectors=vectors)
 
 
 async def shelf(memory: Memory, meanings: Meanings) -> dict[str, int]:

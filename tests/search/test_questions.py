@@ -72,10 +72,10 @@ BY_WORDS, BY_BOTH = 0.9, 0.9
 
 async def share_found(memory: Memory, questions: Sequence[tuple[str, str]], vectors: Nearest | None) -> float:
     found = 0
-    async with memory.core.database.reader() as reader:
-        for text, title in questions:
-            answer = await search(reader, search_query({"query": text, "project": "shop", "limit": 3}), vectors=vectors)
-            found += title in [hit.title for hit in answer.results]
+    for text, title in questions:
+        asked = search_query({"query": text, "project": "shop", "limit": 3})
+        answer = await search(memory.core.database, asked, vectors=vectors)
+        found += title in [hit.title for hit in answer.results]
     return found / len(questions)
 
 

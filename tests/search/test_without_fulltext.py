@@ -62,8 +62,7 @@ async def test_a_search_that_takes_too_long_is_stopped_and_its_reader_works_agai
         )
 
     await plain_memory.core.database.write(fill)
-    async with plain_memory.core.database.reader() as reader:
-        stopped = await search(reader, SearchQuery(query="zzqx"), deadline_s=0.0005)
-        assert (stopped.degraded or "").startswith("deadline")
-        again = await search(reader, SearchQuery(query="note", limit=1), deadline_s=60)
+    stopped = await search(plain_memory.core.database, SearchQuery(query="zzqx"), deadline_s=0.0005)
+    assert (stopped.degraded or "").startswith("deadline")
+    again = await search(plain_memory.core.database, SearchQuery(query="note", limit=1), deadline_s=60)
     assert again.total == 30_000

@@ -86,8 +86,7 @@ class Desk:
         return batches
 
     async def rows(self, sql: str, **params: Any) -> list[tuple[Any, ...]]:
-        async with self.core.database.reader() as reader:
-            return [tuple(row) for row in await reader.all(sql, params)]
+        return [tuple(row) for row in await self.core.database.read(lambda reader: reader.all(sql, params))]
 
     async def value(self, sql: str, **params: Any) -> Any:
         return (await self.rows(sql, **params))[0][0]

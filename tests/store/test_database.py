@@ -57,8 +57,8 @@ async def test_a_job_that_fails_undoes_its_own_writes_and_no_others(core: Core) 
     work = [core.database.write(add(name)) for name in ("a", "b")]
     results = await asyncio.gather(work[0], core.database.write(fails), work[1], return_exceptions=True)
     assert isinstance(results[1], FenceLost)
-    async with core.database.reader() as reader:
-        assert [row[0] for row in await reader.all("SELECT name FROM projects ORDER BY name")] == ["a", "b"]
+    rows = await core.database.read(lambda reader: reader.all("SELECT name FROM projects ORDER BY name"))
+    assert [row[0] for row in rows] == ["a", "b"]
 
 
 async def test_a_refused_statement_is_ours_to_catch_and_the_next_write_works(core: Core) -> None:
@@ -84,8 +84,7 @@ async def test_a_cancelled_caller_leaves_the_writer_usable(core: Core) -> None:
     with pytest.raises(asyncio.CancelledError):
         await write
     await core.database.write(add("next"))
-    async with core.database.reader() as reader:
-        assert await reader.value("SELECT count(*) FROM projects") == 2
+    assert await core.database.read(lambda reader: reader.value("SELECT count(*) FROM projects")) == 2
 
 
 async def test_what_waits_together_shares_a_commit(core: Core) -> None:
@@ -111,14 +110,14 @@ def log_bytes(core: Core) -> int:
 
 async def test_readers_cannot_write(core: Core) -> None:
     with pytest.raises(StoreUnavailable):
-        async with core.database.reader() as reader:
-            await reader.all("INSERT INTO projects (name, created_at_epoch) VALUES ('x', 1)")
+        await core.database.read(
+            lambda reader: reader.all("INSERT INTO projects (name, created_at_epoch) VALUES ('x', 1)")
+        )
 
 
 async def test_more_readers_than_connections_wait_their_turn(core: Core) -> None:
     async def read() -> int:
-        async with core.database.reader() as reader:
-            return int(await reader.value("SELECT count(*) FROM sqlite_master"))
+        return await core.database.read(lambda reader: int(reader.value("SELECT count(*) FROM sqlite_master")))
 
     assert len(set(await asyncio.gather(*(read() for _ in range(40))))) == 1
 
@@ -222,9 +221,8 @@ async def main(home):
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     for number in refused:
         assert (await post(core, number)).status == "queued"
-    async with core.database.reader() as reader:
-        assert await reader.value("SELECT count(*) FROM pending_messages") == 60
-        assert await reader.value("PRAGMA integrity_check") == "ok"
+    assert await core.database.read(lambda reader: reader.value("SELECT count(*) FROM pending_messages")) == 60
+    assert await core.database.read(lambda reader: reader.value("PRAGMA integrity_check")) == "ok"
     await core.close()
 
 asyncio.run(main(sys.argv[1]))

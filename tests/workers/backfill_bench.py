@@ -46,8 +46,7 @@ class Bench:
         await self.settle()
 
     async def report(self) -> dict[str, Any]:
-        async with self.core.database.reader() as reader:
-            return await watermarks.report(reader, now=self.now)
+        return await self.core.database.read(lambda reader: watermarks.report(reader, now=self.now))
 
     def ids(self) -> set[str]:
         return set(self.vectors.documents)
