@@ -161,6 +161,7 @@ class _Writer(threading.Thread):
         self._repair_index = repair_index
         self._index_is_damaged = False
         self.jobs: SimpleQueue[_Job[Any] | None] = SimpleQueue()
+        self.written = 0
         self._connection = open_writable(path)
         self._tx = Tx(self._connection)
 
@@ -175,6 +176,7 @@ class _Writer(threading.Thread):
                     break
                 group.append(job)
             self._commit(group)
+            self.written += len(group)
             _deliver(group)
             if self._index_is_damaged:
                 self._heal()
@@ -271,6 +273,11 @@ class Database:
             raise translated(error) from error
         writer.start()
         return cls(path=path, _writer=writer, _readers=_Readers(path, readers), _urgent=_Readers(path, 1))
+
+    @property
+    def written(self) -> int:
+        """How many writes were done since it was opened."""
+        return self._writer.written
 
     async def write(self, work: Callable[[Tx], T]) -> T:
         """Run `work` in a transaction and return its result after the commit.
