@@ -15,7 +15,7 @@ demo: $(VENV)/.installed
 	@exec $(BIN)/python -I -m service.cli demo
 
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --cov --cov-report=term:skip-covered --cov-fail-under=$(COVERAGE_FLOOR)
+	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder --cov --cov-report=term:skip-covered --cov-fail-under=$(COVERAGE_FLOOR)
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

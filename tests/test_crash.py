@@ -9,6 +9,7 @@ from benchmarks import crash
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("unmeasured")
 def test_events_of_a_service_that_is_killed_eight_times_are_all_there_once(tmp_path: Path) -> None:
     found, figures = crash.compare(crash.synthetic(96), kills=8, seed=1, folder=tmp_path)
     assert found == [], figures

@@ -13,6 +13,8 @@ import pytest
 from tests.fakes.messages_api import MessagesApi
 from tests.hooks.hook_process import run_hook
 
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unmeasured")]
+
 PRIVATE = "plum-4712"
 TURN = "pear-9931"
 """Said by a tool in a turn that is private; only the service can know, so it may wait in the spool."""

@@ -74,9 +74,9 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
 @pytest.fixture
 def own_port(tmp_path: Path) -> Iterator[Path]:
-    """A data folder whose service takes any free port; ended with the test."""
+    """A data folder whose service takes any free port and has no vectors; ended with the test."""
     home = tmp_path / "service"
     home.mkdir(mode=0o700)
-    (home / "settings.toml").write_text("PORT = 0\n")
+    (home / "settings.toml").write_text('PORT = 0\nCHROMA = "off"\n')
     yield home
     run_process(home, "down")

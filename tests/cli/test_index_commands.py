@@ -92,6 +92,7 @@ def test_doctor_shows_records_that_were_given_up_and_has_them_tried_again(
 
 @pytest.mark.slow
 def test_after_waiting_what_was_remembered_is_in_the_index(own_port: Path) -> None:
+    (own_port / "settings.toml").write_text("PORT = 0\n")
     assert run_process(own_port, "up").code == 0
     assert run_process(own_port, "remember", "the cart forgot its prices").code == 0
     waited = run_process(own_port, "queue", "wait", "--timeout", "50")

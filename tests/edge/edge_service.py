@@ -51,7 +51,8 @@ class Service:
 
 @asynccontextmanager
 async def running(home: Path, *, has_workers: bool = True, **settings: Any) -> AsyncIterator[Service]:
-    configuration = load(home=home, flags={"port": 0, **settings}, environment={})
+    """Without vectors, unless they are set: a process for them takes longer than most tests."""
+    configuration = load(home=home, flags={"port": 0, "chroma": "off", **settings}, environment={})
     core = Core.open(configuration)
     try:
         edge = make_edge(core, read_token(home), has_workers=has_workers)

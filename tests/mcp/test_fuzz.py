@@ -18,7 +18,7 @@ from tests.edge.service_process import service_process, wait_until_ready
 from tests.edge.test_fuzz import Target
 from tests.mcp.clients import COMMAND, request, tool_call
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unmeasured")]
 
 BOUNDED = hypothesis.settings(
     max_examples=300, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True

@@ -1,11 +1,11 @@
 """What `<private>` and the host's own tags hide."""
 
 import json
-import time
 
 import pytest
 
 from hooks.privacy import TAGS, may_hold_private, strip_payload, strip_text
+from tests.privacy.growth import is_linear
 
 
 @pytest.mark.parametrize("tag", TAGS)
@@ -110,12 +110,4 @@ def test_the_test_on_bytes_sees_through_escapes_and_lets_code_pass() -> None:
     "hostile", ["<private>", "</private", "<private ", "<", "<pri", "<system-reminder><private></system-reminder>"]
 )
 def test_hostile_text_takes_linear_time(hostile: str) -> None:
-    def cost_s(size: int) -> float:
-        text = hostile * (size // len(hostile)) + ">"
-        started = time.perf_counter()
-        strip_text(text)
-        return time.perf_counter() - started
-
-    cost_s(10_000)
-    assert cost_s(1_600_000) < 5 + 64 * cost_s(100_000)
-    assert cost_s(1_600_000) < 5
+    assert is_linear(lambda size: strip_text(hostile * (size // len(hostile)) + ">"), least=50_000)

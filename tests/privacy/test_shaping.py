@@ -85,10 +85,10 @@ def test_a_payload_that_is_cut_twice_tells_its_first_length() -> None:
 
 @pytest.mark.parametrize("hostile", ["password=", "//a:b@", "token = foo\n", "curl ", "<div> "])
 def test_a_hostile_payload_of_sixteen_megabytes_is_bounded(hostile: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     shaped = shape({"tool_response": {"stdout": hostile * (16_000_000 // len(hostile))}})
     assert len(shaped.encoded) <= LARGEST_PAYLOAD_BYTES
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
 
 
 def test_secrets_and_private_parts_are_removed_in_one_go() -> None:

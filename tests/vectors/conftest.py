@@ -6,8 +6,15 @@ from pathlib import Path
 import pytest
 
 from service.settings import Configuration, load
+from service.vectors import child
 from service.vectors.client import ChildVectors
 from service.vectors.embedder import Embedder
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that died is started again at once."""
+    monkeypatch.setattr(child, "FIRST_WAIT_S", 0.1)
 
 
 @pytest.fixture

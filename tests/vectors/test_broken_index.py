@@ -20,7 +20,7 @@ from service.vectors.protocol import IndexState, VectorsUnavailable
 from tests.conftest import until
 from tests.vectors.vector_store import change, document, in_the_end, process_of, store
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unmeasured")]
 
 DOCUMENTS = [document(i) for i in range(1, 1200)]
 """More than Chroma writes to its files at once."""

@@ -20,7 +20,7 @@ from service.vectors.client import ChildVectors
 from service.vectors.protocol import VectorsUnavailable
 from tests.vectors.vector_store import document, in_the_end, store
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unmeasured")]
 
 Connect = Callable[..., ChildVectors]
 START_S = 60

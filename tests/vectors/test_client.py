@@ -18,7 +18,7 @@ from service.vectors.protocol import VectorsUnavailable
 from tests.conftest import until
 from tests.vectors.vector_store import document, process_of, store
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unmeasured")]
 
 Connect = Callable[..., ChildVectors]
 KINDS = ("observation",)

@@ -16,6 +16,9 @@ DAMAGES = {
 }
 
 
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unmeasured")]
+
+
 @pytest.fixture(scope="module")
 def weathered(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], dict[str, object]]:
     """A data folder after six deaths, what is wrong with it, and figures."""
@@ -25,7 +28,6 @@ def weathered(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]
     return home, *backfill.storm(home, kills=6, seed=1)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_an_index_whose_makers_are_killed_six_times_is_whole(
     weathered: tuple[Path, list[str], dict[str, object]],
@@ -36,7 +38,6 @@ def test_an_index_whose_makers_are_killed_six_times_is_whole(
     assert figures["vector process killed"], "no vector process died"
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_the_comparison_sees_every_kind_of_damage(
