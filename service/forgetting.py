@@ -18,9 +18,9 @@ from service import observations, outbox, pending, projects, scrubbing, sessions
 from service.database import Database, Reader, Row, Tx
 from service.errors import InvalidInput
 from service.records import RecordId
-from service.search import HAS_INDEX
 from service.searching.every import every
 from service.searching.kinds import SOURCES
+from service.searching.planning import HAS_INDEX
 from service.searching.request import KINDS_BY_TYPE, Kind, SearchQuery
 from service.searching.words import plain, terms
 

@@ -2,37 +2,27 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 import orjson
 
-from service import projects
-from service.clock import now_ms
 from service.database import Database, Reader, Row
-from service.searching.conditions import Conditions, Within, conditions
 from service.searching.fusion import by_meaning
 from service.searching.grouping import COMPARED_CHARS, Described, group
-from service.searching.kinds import SOURCES, Source
-from service.searching.matching import MANY, RANKED_OF_MANY, RANKED_ROWS, Found, Matching
+from service.searching.kinds import SOURCES
+from service.searching.matching import Matching
 from service.searching.meaning import Meaning, nearest
 from service.searching.moments import moments
-from service.searching.ranking import (
-    HEAD,
-    HEAD_OF_MANY,
-    HEAD_OF_SMALL_PROJECT,
-    Candidate,
-    Scored,
-    by_date,
-    by_relevance,
-)
+from service.searching.planning import Plan, Scope, planned, starts
+from service.searching.ranking import Candidate, Scored, by_date, by_relevance
 from service.searching.request import Kind, Mode, Order, SearchAnswer, SearchHit, SearchQuery
 from service.searching.scanning import scan
 from service.searching.surroundings import FOLLOWING, MEANING_SHARES, beside, gains, meant
 from service.searching.syntax import outside_project, parse
 from service.searching.table import markdown as markdown  # noqa: PLC0414 - part of this module's face
-from service.searching.words import PART, Term, names_only, plain, terms
+from service.searching.words import Term, names_only, terms
 from service.vectors.protocol import Nearest, Neighbour
 
 DEADLINE_S = 2.0
@@ -41,21 +31,10 @@ NO_FTS5 = "no_fts5: this SQLite has no full-text index (or FTS is off); looked t
 DAMAGED = (
     "text_index: the full-text index cannot be read ({error}); looked through the rows, run `gapless doctor --fix`"
 )
-SMALL_PROJECT_ROWS, NARROWED_ROWS = 5_000, 20_000
 GROUPED = 50
 """Hits, the best ones, among which near-duplicates are grouped."""
 TOO_SLOW = "deadline: stopped after {seconds:g} s; there may be more"
 
-HAS_INDEX = "SELECT count(*) FROM sqlite_master WHERE type = 'trigger' AND name = 'observations_fts_insert'"
-STORE = f"""
-SELECT ({HAS_INDEX}) AS has_index,
-    (SELECT coalesce(max(id), 0) FROM observations) AS rows,
-    (SELECT json_group_array(id) FROM observations WHERE expires_at_epoch <= :now) AS expired,
-    (SELECT json_group_array(value)
-     FROM json_each(:starts), (SELECT lower(group_concat(name, ' ')) AS names FROM projects)
-     WHERE instr(names, value)) AS named
-"""
-ROWS_OF_PROJECT = "SELECT count(*) FROM (SELECT 1 FROM observations WHERE project = :project LIMIT :limit)"
 LISTED = """
 SELECT r.id, r.session_id, r.created_at_epoch FROM {table} r{where}
 ORDER BY r.created_at_epoch {direction}, r.id {direction} LIMIT :limit
@@ -78,42 +57,6 @@ NONE_FOLLOWING = ", '[]' AS following"
 FULL = "SELECT * FROM {table} WHERE id IN (SELECT value FROM json_each(:ids))"
 
 
-@dataclass(slots=True, kw_only=True)
-class _Scope:
-    """One kind with its filters, and what was found of it; `ranked` and `head` are how many rows are ranked by text,
-    and how many of these with their sessions."""
-
-    source: Source
-    conditions: Conditions
-    ranked: int
-    head: int
-    found: Found = field(default_factory=Found)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Store:
-    """What a search asks of the store first. `expired`: observations whose time has passed and that are not swept away
-    yet, few or none; `named`: starts of the query's words that names of projects have too. Those words must be looked
-    for with care, as a project's name stands in every row of it, in a column that is no text."""
-
-    has_index: bool
-    is_large: bool
-    expired: list[int]
-    named: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Plan:
-    """A query, its text, and what is looked through; `asks` whether its meaning says anything."""
-
-    query: SearchQuery
-    text: str
-    within: Within | None
-    store: _Store
-    scopes: Sequence[_Scope]
-    asks: bool
-
-
 async def search(
     database: Database, query: SearchQuery, *, vectors: Nearest | None = None, deadline_s: float = DEADLINE_S
 ) -> SearchAnswer:
@@ -123,43 +66,24 @@ async def search(
     Raises `StoreError` only when the tables themselves cannot be read.
     """
     if vectors is None:
-        return await database.read(lambda reader: _by_words(reader, query, deadline_s))
-    planned = await database.read(lambda reader: _planned(reader, query))
-    if isinstance(planned, SearchAnswer):
-        return planned
+        return await database.read(lambda reader: _by_words(reader, planned(reader, query), deadline_s))
+    plan = await database.read(lambda reader: planned(reader, query))
+    if not plan.asks:
+        return await database.read(lambda reader: _by_words(reader, plan, deadline_s))
     meaning, degraded = await asyncio.gather(  # not a TaskGroup, which would wrap a StoreError in a group
-        nearest(
-            vectors if planned.asks else None, planned.text, [scope.source for scope in planned.scopes], planned.within
-        ),
-        database.read(lambda reader: _find(reader, planned, deadline_s)),
+        nearest(vectors, plan.text, [scope.source for scope in plan.scopes], plan.within),
+        database.read(lambda reader: _find(reader, plan, deadline_s)),
     )
-    return await database.read(lambda reader: _answer(reader, planned, meaning, degraded))
+    return await database.read(lambda reader: _answer(reader, plan, meaning, degraded))
 
 
-def _by_words(reader: Reader, query: SearchQuery, deadline_s: float) -> SearchAnswer:
-    planned = _planned(reader, query)
-    if isinstance(planned, SearchAnswer):
-        return planned
-    return _answer(reader, planned, Meaning(), _find(reader, planned, deadline_s))
+def _by_words(reader: Reader, plan: Plan, deadline_s: float) -> SearchAnswer:
+    if plan.lists:
+        return _listed(reader, plan)
+    return _answer(reader, plan, Meaning(), _find(reader, plan, deadline_s))
 
 
-def _planned(reader: Reader, query: SearchQuery) -> _Plan | SearchAnswer:
-    """What is to be looked for where; or the answer, when there are no words to be looked for."""
-    text = plain(query.query).strip()
-    within = _within(reader, query.project)
-    if query.project is not None and within is None:
-        mode = Mode.FILTER if text in ("", "*") else Mode.KEYWORD
-        return SearchAnswer(mode=mode, degraded=None, total=0, results=())
-    store = _store(reader, text)
-    scopes = list(_scopes(query, within, store))
-    if text in ("", "*"):
-        return _listed(reader, query, scopes, has_index=store.has_index)
-    says_something = bool(scopes and terms(text)) and parse(text, {}) is None
-    asks = query.order is Order.RELEVANCE and says_something
-    return _Plan(query=query, text=text, within=within, store=store, scopes=scopes, asks=asks)
-
-
-def _answer(reader: Reader, plan: _Plan, meaning: Meaning, degraded: str | None) -> SearchAnswer:
+def _answer(reader: Reader, plan: Plan, meaning: Meaning, degraded: str | None) -> SearchAnswer:
     query, text, scopes = plan.query, plan.text, plan.scopes
     by_text = {scope.source.kind: scope.found.scores for scope in scopes}
     by_words = sum(map(len, by_text.values()))
@@ -183,45 +107,14 @@ def _mode(meaning: Meaning, *, by_text: bool, by_meaning: bool) -> Mode:
     return Mode.VECTOR if by_meaning and not by_text else Mode.HYBRID
 
 
-def _scopes(query: SearchQuery, within: Within | None, store: _Store) -> Iterator[_Scope]:
-    """One a kind that can fulfil the filters."""
-    ranked, head = (RANKED_OF_MANY, HEAD_OF_MANY) if store.is_large else (RANKED_ROWS, HEAD)
-    if within is not None and within.small:
-        ranked, head = RANKED_ROWS, HEAD_OF_SMALL_PROJECT
-    for kind in query.kinds:
-        found = conditions(SOURCES[kind], query, within, store.expired)
-        if found is not None:
-            yield _Scope(source=SOURCES[kind], conditions=found, ranked=ranked, head=head)
-
-
-def _store(reader: Reader, text: str) -> _Store:
-    said = text if parse(text, {}) else " ".join(word.literal for word in terms(text))
-    row = reader.one(STORE, {"now": now_ms(), "starts": orjson.dumps(sorted(_starts(said))).decode()})
-    assert row is not None  # it has no FROM
-    return _Store(
-        has_index=bool(row["has_index"]),
-        is_large=row["rows"] > MANY,
-        expired=orjson.loads(row["expired"]),
-        named=frozenset(orjson.loads(row["named"])),
-    )
-
-
-def _within(reader: Reader, given: str | None) -> Within | None:
-    """The project that a name or key stands for; None when none is given or there is none."""
-    name = None if given is None else projects.find(reader, plain(given))
-    if name is None:
-        return None
-    rows = reader.value(ROWS_OF_PROJECT, {"project": name, "limit": NARROWED_ROWS + 1})
-    return Within(project=name, small=rows <= SMALL_PROJECT_ROWS, narrows=rows <= NARROWED_ROWS)
-
-
-def _listed(reader: Reader, query: SearchQuery, scopes: Sequence[_Scope], *, has_index: bool) -> SearchAnswer:
+def _listed(reader: Reader, plan: Plan) -> SearchAnswer:
     """No text: what the filters leave, by time, newest first unless asked otherwise."""
+    query = plan.query
     order = Order.DATE_ASC if query.order is Order.DATE_ASC else Order.DATE_DESC
     direction = "ASC" if order is Order.DATE_ASC else "DESC"
     total, candidates = 0, list[Candidate]()
-    for scope in scopes:
-        where, params = _filtered(scope, has_index=has_index)
+    for scope in plan.scopes:
+        where, params = _filtered(scope, has_index=plan.store.has_index)
         total += reader.value(COUNT.format(table=scope.source.table, where=where), params)
         sql = LISTED.format(table=scope.source.table, where=where, direction=direction)
         rows = reader.all(sql, params | {"limit": query.offset + query.limit})
@@ -230,7 +123,7 @@ def _listed(reader: Reader, query: SearchQuery, scopes: Sequence[_Scope], *, has
     return SearchAnswer(mode=Mode.FILTER, degraded=None, total=total, results=_hits(reader, page))
 
 
-def _filtered(scope: _Scope, *, has_index: bool) -> tuple[str, dict[str, object]]:
+def _filtered(scope: Scope, *, has_index: bool) -> tuple[str, dict[str, object]]:
     """The WHERE clause and its parameters; files and concepts are looked up in the index."""
     limits = scope.conditions
     parts = [limits.where] if limits.where else []
@@ -241,7 +134,7 @@ def _filtered(scope: _Scope, *, has_index: bool) -> tuple[str, dict[str, object]
     return (" WHERE " + " AND ".join(parts) if parts else ""), params
 
 
-def _find(reader: Reader, plan: _Plan, deadline_s: float) -> str | None:
+def _find(reader: Reader, plan: Plan, deadline_s: float) -> str | None:
     """Fill the scopes; what did not run, in words."""
     try:
         with reader.stopped_after(deadline_s):
@@ -260,9 +153,9 @@ def _find(reader: Reader, plan: _Plan, deadline_s: float) -> str | None:
     return None
 
 
-def _match(reader: Reader, plan: _Plan) -> None:
+def _match(reader: Reader, plan: Plan) -> None:
     named = plan.store.named
-    words = [_outside_project(word) if _starts(word.literal) & named else word for word in terms(plan.text)]
+    words = [_outside_project(word) if starts(word.literal) & named else word for word in terms(plan.text)]
     for scope in plan.scopes:
         matching = Matching(
             reader=reader,
@@ -279,15 +172,11 @@ def _match(reader: Reader, plan: _Plan) -> None:
             matching.syntax(syntax.outside_project() if named else syntax)
 
 
-def _starts(text: str) -> set[str]:
-    return {part[:3] for part in PART.findall(text.casefold())}
-
-
 def _outside_project(term: Term) -> Term:
     return replace(term, match=outside_project(term.match))
 
 
-def _scan(reader: Reader, plan: _Plan) -> None:
+def _scan(reader: Reader, plan: Plan) -> None:
     words = terms(plan.text)
     for scope in plan.scopes:
         scope.found.clear()
@@ -295,11 +184,11 @@ def _scan(reader: Reader, plan: _Plan) -> None:
 
 
 def _ordered(
-    reader: Reader, query: SearchQuery, text: str, scopes: Sequence[_Scope], near: Sequence[Scored]
+    reader: Reader, query: SearchQuery, text: str, scopes: Sequence[Scope], near: Sequence[Scored]
 ) -> list[Scored]:
     """What was found in its order: by date, or the heads by relevance and then, where a page reaches so far, the rest
     by text. Rows without a text score are no part of a head, so that more of them change nothing before them."""
-    heads, rest = list[Candidate](), list[tuple[_Scope, int]]()
+    heads, rest = list[Candidate](), list[tuple[Scope, int]]()
     for scope in scopes:
         scores, whole = scope.found.scores, scope.found.whole
         ids = sorted(scores, key=lambda row_id: (row_id in whole, scores[row_id], row_id), reverse=True)
@@ -322,14 +211,14 @@ def _ordered(
     return ranked
 
 
-def _candidates(reader: Reader, scope: _Scope, ids: Sequence[int]) -> list[Candidate]:
+def _candidates(reader: Reader, scope: Scope, ids: Sequence[int]) -> list[Candidate]:
     """Rows by id, their text scores with what their neighbours in the session add."""
     rows = _rows(reader, scope, ids)
     gained = gains(scope.found.words, beside(_following(rows))) if scope.found.words else {}
     return [_candidate(scope, row, gained=gained.get(row["id"], 0.0)) for row in rows]
 
 
-def _rows(reader: Reader, scope: _Scope, ids: Sequence[int], where: str = "") -> list[Row]:
+def _rows(reader: Reader, scope: Scope, ids: Sequence[int], where: str = "") -> list[Row]:
     """What is asked of a row that was found before it is in its place."""
     source = scope.source
     following = FOLLOWING if source.kind is Kind.OBSERVATION else NONE_FOLLOWING
@@ -341,7 +230,7 @@ def _following(rows: Sequence[Row]) -> list[tuple[int, list[int]]]:
     return [(row["id"], orjson.loads(row["following"])) for row in rows]
 
 
-def _near(reader: Reader, scopes: Sequence[_Scope], neighbours: Sequence[Neighbour]) -> list[Scored]:
+def _near(reader: Reader, scopes: Sequence[Scope], neighbours: Sequence[Neighbour]) -> list[Scored]:
     """The neighbours that exist and pass the filters, by their similarity."""
     found: list[Scored] = []
     for scope in scopes:
@@ -376,7 +265,7 @@ def _with_similar(hit: SearchHit, similar: Mapping[int, tuple[int, ...]]) -> Sea
     return replace(hit, similar=len(others), similar_ids=others) if others else hit
 
 
-def _candidate(scope: _Scope, row: Row, *, gained: float = 0.0) -> Candidate:
+def _candidate(scope: Scope, row: Row, *, gained: float = 0.0) -> Candidate:
     row_id, project = row["id"], row["project"]
     return Candidate(
         kind=scope.source.kind,

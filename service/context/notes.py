@@ -9,9 +9,9 @@ import orjson
 
 from service.clock import local_minute
 from service.database import Reader, Row
-from service.search import HAS_INDEX
 from service.searching.conditions import Within, conditions
 from service.searching.kinds import SOURCES, tokens
+from service.searching.planning import HAS_INDEX
 from service.searching.request import Kind, SearchQuery
 
 LOOKED_AT = 400
