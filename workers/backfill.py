@@ -196,9 +196,9 @@ class Backfill:
                 log.warning("record.left_out", doc_type=change.doc_type, record_id=change.record_id, error=error)
 
     async def _embed_missing(self, portion: Portion) -> bool:
-        """Vectors for the texts that have none, stored as they come. False when it is time to stop or to give way."""
+        """Vectors for the texts that have none, stored as they come. False when it is time to stop."""
         for some in self._calls(portion):
-            if self.stopping() or self._rush.is_on():
+            if self.stopping():
                 return False
             answers = dict(zip(some, await self._embed(some), strict=True))
             made = {passage: answer for passage, answer in answers.items() if isinstance(answer, bytes)}
