@@ -29,6 +29,8 @@ GIVE_WAY_S = 0.5
 """Events come first: embedding beside them takes a fifth of their throughput on two cores."""
 LOOK_AT_INDEX_MS = 15_000
 """How often an index at rest is asked whether it is still the same and complete."""
+REBUILD_AGAIN_MS = 600_000
+"""Until an index that was made anew and is wrong again at once is given another chance."""
 CHANGES_PER_TICK = 100
 GAPS_PER_TICK = 10
 TEXTS_PER_CALL = 32
@@ -101,7 +103,7 @@ class Backfill:
     stopping: Callable[[], bool] = lambda: False
     now: Callable[[], int] = now_ms
     _look_at_epoch: int = 0
-    _rebuilt: bool = False
+    _rebuilt_epoch: int = 0
     _stopped_at: Counter[str] = field(default_factory=Counter)
     """How many calls to the embedder came to nothing with this text in them, by its hash, since the mark moved."""
     _rush: Rush = field(init=False)
@@ -168,13 +170,13 @@ class Backfill:
         at_rest = not await self.database.read(lambda reader: watermarks.above(reader, mark.seq, limit=1))
         if at_rest and not least <= state.documents <= most:
             words = f"the vector index holds {state.documents} documents instead of {most}"
-            if self._rebuilt:
+            if self.now() < self._rebuilt_epoch + REBUILD_AGAIN_MS:
                 raise VectorsUnavailable(f"{words}, and making it anew did not help; the service's log says more")
             log.warning("index.incomplete", documents=state.documents, expected=most)
-            self._rebuilt = True
+            self._rebuilt_epoch = self.now()
             await self._begin(state)
             return 0.0
-        self._rebuilt = False
+        self._rebuilt_epoch = 0
         if at_rest:
             await self.database.write(lambda tx: watermarks.seen(tx, now=self.now()))
         return POLL_S

@@ -178,12 +178,26 @@ async def test_documents_that_vanished_without_a_word_are_noticed_at_rest(bench:
     assert len(bench.ids()) == 5
 
 
-async def test_an_index_that_stays_incomplete_is_not_made_anew_for_ever(bench: Bench) -> None:
+async def test_documents_that_vanish_right_after_the_index_was_made_anew_come_back_too(bench: Bench) -> None:
+    await bench.write(lambda tx: [records.observation(tx, f"record {n}") for n in range(5)])
+    await bench.settle()
+    del bench.vectors.documents["obs_3_narrative"]
+    bench.now += backfill.LOOK_AT_INDEX_MS
+    while len(bench.ids()) != 5:
+        await bench.backfill.tick()
+    del bench.vectors.documents["obs_4_narrative"]
+    for _ in range(6):
+        await bench.minutes_later(2)
+    assert len(bench.ids()) == 5
+    assert (await bench.report())["failing"] is None
+
+
+async def test_an_index_that_stays_incomplete_is_made_anew_every_ten_minutes_at_most(bench: Bench) -> None:
     await bench.write(lambda tx: records.observation(tx, "t"))
     bench.vectors.miscounts = 1
-    for _ in range(10):
+    for _ in range(9):
         await bench.minutes_later(2)
-    assert bench.vectors.calls.count("drop") == 2  # the first as nobody knows what it holds, the second to mend it
+    assert bench.vectors.calls.count("drop") == 3  # the first as nobody knows what it holds, two to mend it
     failing = (await bench.report())["failing"]
     assert "2 documents instead of 1" in failing["last_error"]
     await bench.write(lambda tx: records.observation(tx, "u"))
