@@ -8,6 +8,8 @@ import structlog
 log = structlog.get_logger()
 
 AFTER_ERROR_S = 1.0
+REST_S = 0.05
+"""A wake is heard so long after a tick that found nothing: a burst of them costs twenty ticks a second."""
 
 Tick = Callable[[], Awaitable[float]]
 """One round of work; returns the seconds to wait before the next, 0 for at once."""
@@ -24,7 +26,9 @@ async def run(name: str, tick: Tick, *, stop: asyncio.Event, wake: asyncio.Event
             log.exception("loop.failed", loop=name, error=type(error).__name__)
             delay = AFTER_ERROR_S
         if delay > 0:
-            await first_of(*filter(None, (stop, wake)), within_s=delay)
+            await first_of(stop, within_s=min(delay, REST_S))
+        if delay > REST_S:
+            await first_of(*filter(None, (stop, wake)), within_s=delay - REST_S)
 
 
 async def first_of(*events: asyncio.Event, within_s: float | None = None) -> None:

@@ -67,7 +67,7 @@ def _group(members: Sequence[Described]) -> Group:
 @lru_cache(maxsize=1024)
 def _words(text: str) -> frozenset[str]:
     words = WORD.findall(text.casefold())
-    if CJK.search(text):
+    if not text.isascii() and CJK.search(text):
         return frozenset(part for word in words for part in (*CJK.sub(" ", word).split(), *_pairs(word)))
     return frozenset(words)
 

@@ -45,7 +45,7 @@ class Source:
 
 def tokens(*texts: str) -> int:
     """Estimate of what the texts cost to read."""
-    wide = sum(len(WIDE.findall(text)) for text in texts)
+    wide = sum(len(WIDE.findall(text)) for text in texts if not text.isascii())
     return wide + (sum(map(len, texts)) - wide + CHARS_PER_TOKEN - 1) // CHARS_PER_TOKEN
 
 

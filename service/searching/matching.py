@@ -270,13 +270,14 @@ class Matching:
         words: list[dict[int, float]] = [{} for _ in rare]
         matches = [self.conditions.narrowed(counted.term.match) for counted in rare]
         params = {**self.conditions.params, "matches": orjson.dumps(matches).decode()}
-        for row in self.reader.all(self._sql(RANK_EACH, weights=self._weights), params):
-            words[row["place"]][row["id"]] = row["score"] * rare[row["place"]].worth
+        for place, row_id, score in self.reader.all(self._sql(RANK_EACH, weights=self._weights), params):
+            words[place][row_id] = score * rare[place].worth
+        scores = self.scores
         for word in words:
             for row_id, score in word.items():
-                self.scores[row_id] = self.scores.get(row_id, 0.0) + score
+                scores[row_id] = scores.get(row_id, 0.0) + score
         self.found.words += words
-        self.left -= len(self.scores)
+        self.left -= len(scores)
 
     def _add(self, rare: Sequence[Counted], common: Sequence[str]) -> None:
         """What common terms add to the rows of rare ones: bm25 of all together, less what the rare ones gave."""
@@ -286,9 +287,9 @@ class Matching:
         for counted, word in zip(rare, self.found.words, strict=True):
             for row_id, score in word.items():
                 given[row_id] = given.get(row_id, 0.0) + score / counted.worth
-        for row in self.reader.all(self._sql(RANK, weights=self._weights), self._params(match)):
-            more = row["score"] - given.get(row["id"], 0.0)
-            self.scores[row["id"]] = self.scores.get(row["id"], 0.0) + max(more, 0.0)
+        scores = self.scores
+        for row_id, score in self.reader.all(self._sql(RANK, weights=self._weights), self._params(match)):
+            scores[row_id] = scores.get(row_id, 0.0) + max(score - given.get(row_id, 0.0), 0.0)
 
     def _rank(self, match: str) -> None:
         rows = self.reader.all(self._sql(RANK, weights=self._weights), self._params(match))
