@@ -1,5 +1,8 @@
 """What the real client's time grows by with hooks: `CLAUDE_BIN=… python -m benchmarks.client_time [PAIRS]`, as root.
 
+The time of its process, and that which it tells of itself: that begins with the prompt, when hooks of the start have
+run and servers of tools are connected.
+
 Each pair runs one scenario without hooks and with them, in turn first and second, so that a busy machine is unfair to
 both alike. The service runs; only loopback can be reached.
 """
@@ -7,12 +10,12 @@ both alike. The service runs; only loopback can be reached.
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.cli.command_line import run_process
-from tests.client.real_client import RealClient, binaries, loopback_only
+from tests.client.real_client import RealClient, Session, binaries, loopback_only
 from tests.client.scripted_model import ScriptedModel, Turn, Use
 from tests.hooks.hook_process import ROOT
 
@@ -41,15 +44,21 @@ def _measure(binary: str, folder: Path, model: ScriptedModel, pairs: int) -> Non
     without = RealClient(binary=binary, work=folder / "without", model=model)
     with _prepared(RealClient(binary=binary, work=folder / "with", model=model)) as hooked:
         without.prepare()
-        times: list[tuple[float, float]] = []
+        times: list[tuple[Session, Session]] = []
         for number in range(-WARM_UP_PAIRS, pairs):
             order = (without, hooked) if number % 2 else (hooked, without)
-            took_s = {client.work.name: client.run("WORK").took_s for client in order}
+            ran = {client.work.name: client.run("WORK") for client in order}
             if number >= 0:
-                times.append((took_s["without"], took_s["with"]))
+                times.append((ran["without"], ran["with"]))
+    print(f"{binary}, median of {pairs} pairs")
+    print(_line("its process", [(before.took_s, after.took_s) for before, after in times]))
+    print(_line("by its own account", [(before.own_s, after.own_s) for before, after in times]))
+
+
+def _line(what: str, times: Sequence[tuple[float, float]]) -> str:
     alone_s, hooked_s = (statistics.median(column) for column in zip(*times, strict=True))
     growth = statistics.median(after / before for before, after in times) - 1
-    print(f"{binary}: {alone_s:.2f} s without hooks, {hooked_s:.2f} s with; median of pairs {growth:+.1%}")
+    return f"  {what}: {alone_s:.2f} s without hooks, {hooked_s:.2f} s with: {growth:+.1%}"
 
 
 @contextmanager

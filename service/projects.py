@@ -53,6 +53,14 @@ COUNT = "SELECT count(*) FROM projects WHERE :project IS NULL OR name = :project
 
 def resolve(tx: Tx, ref: ProjectRef, *, fallback: str | None, now: int) -> str:
     """The project's name, made if it is new. `fallback` is the project of the event's session, if it has one."""
+    name: str | None = tx.memo.get(ref) or _of_ref(tx, ref, now)
+    if name is None:
+        return fallback or tx.value(BY_NAME_OR_KEY, {"given": UNKNOWN}) or _create(tx, UNKNOWN, None, now)
+    tx.memo[ref] = name
+    return name
+
+
+def _of_ref(tx: Tx, ref: ProjectRef, now: int) -> str | None:
     if ref.override:
         if tx.one(BY_NAME, {"name": ref.override}) is not None:
             return ref.override
@@ -65,7 +73,7 @@ def resolve(tx: Tx, ref: ProjectRef, *, fallback: str | None, now: int) -> str:
         return name
     if ref.folder:
         return tx.value(BY_FOLDER, {"folder": ref.folder}) or _from_folder(tx, ref.folder, now)
-    return fallback or tx.value(BY_NAME_OR_KEY, {"given": UNKNOWN}) or _create(tx, UNKNOWN, None, now)
+    return None
 
 
 def find(reader: Reader, given: str) -> str | None:

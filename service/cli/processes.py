@@ -57,6 +57,9 @@ def up(*, as_json: Json = False) -> None:
         time.sleep(LOOK_AGAIN_S)
     found = live.find(configuration)
     started = process is not None and found is not None and found.pid == process.pid
+    if process is not None and not started:  # another was first; ours would take its place when that ends
+        process.terminate()
+        process.wait()
     if as_json:
         print_json({"started": started, "pid": found and found.pid, "address": found and found.address})
     else:

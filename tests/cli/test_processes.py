@@ -1,10 +1,12 @@
 """up, down, serve, work: idempotent, honest about what happened, and two data folders never meet."""
 
+import contextlib
 import signal
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,7 +30,18 @@ def test_two_ups_at_once_start_one_service(own_port: Path) -> None:
     command = [sys.executable, "-I", "-m", "service.cli", "up", "--json"]
     both = [subprocess.Popen(command, env=environment(own_port), stdout=subprocess.PIPE) for _ in range(2)]
     assert [process.wait(60) for process in both] == [0, 0]
-    assert len({process.communicate()[0].split(b'"pid": ')[1].split(b",")[0] for process in both}) == 1
+    pids = {process.communicate()[0].split(b'"pid": ')[1].split(b",")[0] for process in both}
+    assert len(pids) == 1
+    if sys.platform == "linux":
+        assert pids == set(processes_of(own_port))
+
+
+def processes_of(home: Path) -> Iterator[bytes]:
+    """The pids of what runs with this data folder."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if f"GAPLESS_HOME={home}\0".encode() in (folder / "environ").read_bytes():
+                yield folder.name.encode()
 
 
 def test_down_ends_the_service_and_does_nothing_twice(own_port: Path) -> None:

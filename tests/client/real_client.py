@@ -61,6 +61,11 @@ class Session:
         return next((str(line.get("result")) for line in reversed(self.lines) if line.get("type") == "result"), "")
 
     @property
+    def own_s(self) -> float:
+        """What it took by the client's own account, which begins with the prompt."""
+        return next(float(line["duration_ms"]) for line in self.lines if line.get("type") == "result") / 1000
+
+    @property
     def servers(self) -> list[dict[str, Any]]:
         return list(self._line("init")["mcp_servers"])
 
