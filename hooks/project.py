@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 NAME_FILE = ".gapless"  # TOML with `project = "name"`
 OFF_FILE = ".gapless-off"  # nothing is captured in its folder and below
 READ_MAX = 65_536
@@ -61,19 +65,36 @@ def local(path: str) -> str:
 def parent(root: str) -> Project | None:
     """The project of the repository that has this working tree as a submodule; None for any other folder."""
     git = _git_folder(root).replace(os.sep, "/")
-    if "/modules/" not in git[git.rfind("/.git/") :] or os.path.isdir(os.path.join(root, ".git")):
+    if os.path.isdir(os.path.join(root, ".git")) or not _is_of_submodule(git):
         return None
     return identify(os.path.dirname(root))
 
 
+def _is_of_submodule(git: str) -> bool:
+    """Whether it lies in the `modules` of another git folder: of a repository, bare or not, or of a worktree."""
+    above = git.split("/modules/")[:-1]
+    owners = ("/modules/".join(above[: number + 1]) for number in range(len(above)))
+    return any(os.path.basename(owner) == ".git" or os.path.lexists(os.path.join(owner, "HEAD")) for owner in owners)
+
+
 def is_excluded(cwd: str, patterns: list[str]) -> bool:
-    """Whether a `.gapless-off` file or one of the globs covers the folder or one above it."""
+    """Whether a `.gapless-off` file or one of the globs covers the folder or one above it, or those of its worktree's
+    repository."""
     cwd = local(cwd)
     folders = dict.fromkeys([*_upwards(os.path.normpath(cwd)), *_upwards(os.path.realpath(cwd))]) if cwd else {}
+    folders |= dict.fromkeys(_upwards_of_repository(folders))
     if any(os.path.lexists(os.path.join(folder, OFF_FILE)) for folder in folders):
         return True
     wanted = [os.path.expanduser(pattern.strip()) for pattern in patterns if pattern.strip()]
     return bool(wanted) and any(_matches(folder, pattern) for pattern in wanted for folder in folders)
+
+
+def _upwards_of_repository(folders: Iterable[str]) -> list[str]:
+    """Of a linked worktree: where its repository is, and the folders above that."""
+    for git in filter(None, map(_git_folder, folders)):
+        common = _common_folder(git)
+        return _upwards(os.path.dirname(common)) if common != os.path.realpath(git) else []
+    return []
 
 
 def _matches(folder: str, pattern: str) -> bool:

@@ -54,9 +54,16 @@ UPDATE observations SET project = :project, type = :type, title = :title, subtit
     search_extra = :search_extra, content_hash = :content_hash, text_hash = :text_hash
 WHERE id = :id
 """
+SAID = {
+    "observations": "'observation/' || content_hash || '/' || created_at_epoch",
+    "session_summaries": "'summary/' || session_id || '/' || created_at_epoch",
+}
+"""What a record says, as a key of `forgotten`: an import does not bring it back once it was removed or changed."""
+KEEP_OUT = """
+INSERT OR IGNORE INTO forgotten (event_key, forgotten_at_epoch)
+SELECT {said}, :now FROM {table} WHERE id IN (SELECT value FROM json_each(:ids))
+"""
 REMOVE = "DELETE FROM {table} WHERE id IN (SELECT value FROM json_each(:ids)) RETURNING id, session_id"
-REMOVE_OBSERVATIONS = REMOVE.format(table="observations")
-REMOVE_SUMMARIES = REMOVE.format(table="session_summaries")
 INSERT_SUMMARY = """
 INSERT INTO session_summaries (session_id, project, request, investigated, learned, completed, next_steps, files_read,
     files_edited, notes, search_extra, prompt_number, discovery_tokens, source_message_ids, created_at_epoch,
@@ -225,6 +232,7 @@ def update(tx: Tx, record: dict[str, Any], *, text_hash: str | None, now: int) -
     row |= {"metadata": _json(record["metadata"]), "text_hash": text_hash}
     row["search_extra"] = search_extra(texts, record["tags"], record["keywords"])
     row["content_hash"] = content_hash(record["session_id"], record["title"], record["narrative"])
+    _keep_out(tx, "observations", [record["id"]], now)
     tx.run(UPDATE, row)
     data = {key: record[key] for key in ("id", "project", "session_id", "type", "title", "subtitle")}
     outbox.tell(tx, "observation", data | {"created_at_epoch": record["created_at_epoch"], "edited": True}, now=now)
@@ -239,12 +247,12 @@ def search_extra(texts: Iterable[str], *labels: Iterable[str]) -> str:
 
 def remove(tx: Tx, ids: Sequence[int], *, now: int) -> int:
     """Delete observations and what was told of them; the number that there were."""
-    return _removed(tx, "observation", REMOVE_OBSERVATIONS, ids, now)
+    return _removed(tx, "observation", "observations", ids, now)
 
 
 def remove_summaries(tx: Tx, ids: Sequence[int], *, now: int) -> int:
     """Delete summaries and what was told of them; the number that there were."""
-    return _removed(tx, "summary", REMOVE_SUMMARIES, ids, now)
+    return _removed(tx, "summary", "session_summaries", ids, now)
 
 
 def expired(tx: Tx, *, limit: int, now: int) -> list[int]:
@@ -282,8 +290,13 @@ def newest_summaries(
     return reader.value(COUNT_SUMMARIES, params), [_record(row, SUMMARY_LISTS) for row in rows]
 
 
-def _removed(tx: Tx, event: str, sql: str, ids: Sequence[int], now: int) -> int:
-    rows = tx.all(sql, {"ids": _json(ids)})
+def _keep_out(tx: Tx, table: str, ids: Sequence[int], now: int) -> None:
+    tx.run(KEEP_OUT.format(table=table, said=SAID[table]), {"ids": _json(ids), "now": now})
+
+
+def _removed(tx: Tx, event: str, table: str, ids: Sequence[int], now: int) -> int:
+    _keep_out(tx, table, ids, now)
+    rows = tx.all(REMOVE.format(table=table), {"ids": _json(ids)})
     outbox.withdraw(tx, event, [row["id"] for row in rows])
     for row in rows:
         outbox.tell(tx, event, {"id": row["id"], "session_id": row["session_id"], "deleted": True}, now=now)

@@ -10,10 +10,11 @@ import orjson
 from service import observations, projects, sessions
 from service.database import Tx
 from service.fulltext import shadow
-from service.memories import text_hash
+from service.memories import text_hash, title_of
 from service.portability.lines import AnyLine, ObservationLine, PromptLine, SessionLine, SummaryLine
 from service.projects import ProjectRef
 
+FORGOTTEN = "SELECT 1 FROM forgotten WHERE event_key = :said"
 KNOWN_OBSERVATIONS = """
 SELECT count(*) FROM observations
 WHERE content_hash = :hash AND created_at_epoch = :created_at_epoch AND project = :project AND type = :type
@@ -66,6 +67,14 @@ VALUES (:session_id, :project, :platform, :cwd, CASE WHEN :ended_at_epoch IS NUL
 ON CONFLICT (session_id) DO NOTHING
 """
 
+SAYING: dict[type[AnyLine], tuple[str, ...]] = {
+    SessionLine: (),
+    PromptLine: ("text",),
+    ObservationLine: ("title", "subtitle", "narrative", "facts"),
+    SummaryLine: ("request", "investigated", "learned", "completed", "next_steps", "notes"),
+}
+"""Without any of these a record says nothing."""
+
 
 @dataclass(slots=True)
 class BringIn:
@@ -84,12 +93,21 @@ class BringIn:
         """A copy to try with: a transaction may be undone, or run twice."""
         return BringIn(self.project, self.clean, dict(self._names), self._at_once.copy(), self._moment, self._told)
 
-    def take(self, tx: Tx, lines: Sequence[AnyLine], *, now: int) -> list[bool]:
-        """Whether each was new. Run again, it goes on where it was stopped."""
-        return [self._take(tx, line, now) for line in lines]
+    def take(self, tx: Tx, lines: Sequence[AnyLine], *, now: int) -> list[str]:
+        """Whether each was new, known, or skipped: nothing is left of a text that is private. Run again, it goes on
+        where it was stopped."""
+        return [self._taken(tx, line, now) for line in lines]
 
-    def _take(self, tx: Tx, line: AnyLine, now: int) -> bool:
+    def _taken(self, tx: Tx, line: AnyLine, now: int) -> str:
         row = self._cleaned(line) | {"now": now}
+        texts = [text for name in SAYING[type(line)] for text in _texts(row[name]) if text.strip()]
+        if not texts and not isinstance(line, SessionLine):
+            return "skipped"
+        if isinstance(line, ObservationLine) and not row["title"].strip():
+            row["title"] = title_of(texts[0])
+        return "new" if self._take(tx, line, row, now) else "known"
+
+    def _take(self, tx: Tx, line: AnyLine, row: dict[str, Any], now: int) -> bool:
         row["project"] = self._project(tx, line, now)
         match line:
             case SessionLine():
@@ -105,7 +123,7 @@ class BringIn:
         if self.project is not None:
             return projects.resolve(tx, ProjectRef(override=self.project), fallback=None, now=now)
         name = self._names.get(line.project)
-        key = line.project_key if isinstance(line, SessionLine) else None
+        key = line.project_key if isinstance(line, SessionLine | ObservationLine) else None
         if name is None or key:
             ref = ProjectRef(key=key, name=line.project) if key else ProjectRef(override=line.project)
             name = self._names[line.project] = projects.resolve(tx, ref, fallback=None, now=now)
@@ -129,6 +147,7 @@ class BringIn:
         }
         for name in ("facts", "concepts", "files_read", "files_modified", "tags", "keywords", "metadata"):
             row[name] = _json(row[name])
+        row["said"] = f"observation/{row['hash']}/{row['created_at_epoch']}"
         if self._is_known(tx, KNOWN_OBSERVATIONS, row, (row["hash"], row["project"], row["type"], row["facts"])):
             return False
         if row["session_id"] is not None:
@@ -141,6 +160,7 @@ class BringIn:
         row |= {"search_extra": shadow(*texts)}
         for name in ("files_read", "files_edited"):
             row[name] = _json(row[name])
+        row["said"] = f"summary/{row['session_id']}/{row['created_at_epoch']}"
         if self._is_known(tx, KNOWN_SUMMARIES, row, (row["session_id"], *texts)):
             return False
         self._know_session(tx, row)
@@ -148,13 +168,14 @@ class BringIn:
         return True
 
     def _is_known(self, tx: Tx, sql: str, row: dict[str, Any], key: object) -> bool:
-        """The n-th of its kind at one moment is known when n are there: a memory may be said twice at once."""
+        """The n-th of its kind at one moment is known when n are there: a memory may be said twice at once. What was
+        forgotten or changed since is known."""
         if row["created_at_epoch"] != self._moment:
             self._moment = row["created_at_epoch"]
             self._at_once.clear()
         self._at_once[key] += 1
         known: int = tx.value(sql, row)
-        return known >= self._at_once[key]
+        return known >= self._at_once[key] or tx.one(FORGOTTEN, row) is not None
 
     def _know_session(self, tx: Tx, row: dict[str, Any]) -> None:
         at, now = row["created_at_epoch"], row["now"]
@@ -163,6 +184,10 @@ class BringIn:
 
     def _cleaned(self, line: AnyLine) -> dict[str, Any]:
         return {name: _each(value, self.clean) for name, value in line.model_dump(mode="json").items()}
+
+
+def _texts(value: Any) -> list[str]:
+    return value if isinstance(value, list) else [value]
 
 
 def _each(value: Any, clean: Callable[[str], str]) -> Any:

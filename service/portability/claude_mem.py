@@ -4,6 +4,7 @@ import re
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def records(path: Path) -> Iterator[tuple[str, Record]]:
             if not _is_one(connection):
                 raise InvalidInput(f"{path} is no database of claude-mem", field="paths")
             there = {table: _columns(connection, table) for table in TABLES}
-            known = {_memory_id(row): row for row in _rows(connection, "sdk_sessions", there)}
+            known = {_memory_id(row) or _client_id(row): row for row in _rows(connection, "sdk_sessions", there)}
             for table, make in MAKERS.items():
                 for row in _rows(connection, table, there):
                     yield f"{table} {row.get('id')}", make(row, known)
@@ -58,7 +59,11 @@ def _open(path: Path) -> sqlite3.Connection:
     """Without a log beside it nobody writes to it, and its folder may be read-only."""
     mode = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "immutable=1"
     uri = f"{path.absolute().as_uri()}?{mode}"
-    return sqlite3.connect(uri, uri=True, check_same_thread=False)  # read in portions, by whichever thread is free
+    connection = sqlite3.connect(
+        uri, uri=True, check_same_thread=False
+    )  # read in portions, by whichever thread is free
+    connection.text_factory = partial(str, encoding="utf-8", errors="replace")
+    return connection
 
 
 def _is_one(connection: sqlite3.Connection) -> bool:

@@ -12,7 +12,8 @@ import orjson
 
 from service.portability.lines import AnyLine, ObservationLine, PromptLine, SessionLine, SummaryLine
 
-SESSION_COLUMNS = """session_id, project, (SELECT key FROM projects WHERE name = project) AS project_key, platform, cwd,
+PROJECT_KEY = "(SELECT key FROM projects WHERE name = project) AS project_key"
+SESSION_COLUMNS = f"""session_id, project, {PROJECT_KEY}, platform, cwd,
 started_at_epoch, last_event_at_epoch, ended_at_epoch"""
 SESSIONS = f"""
 SELECT {SESSION_COLUMNS}, id, started_at_epoch AS at FROM sessions
@@ -25,7 +26,7 @@ RECORDS: dict[type[AnyLine], str] = {
     ObservationLine: "observations",
     SummaryLine: "session_summaries",
 }
-IN_TIME = "SELECT *, created_at_epoch AS at FROM {table}{where} ORDER BY created_at_epoch, id"
+IN_TIME = f"SELECT *, {PROJECT_KEY}, created_at_epoch AS at FROM {{table}}{{where}} ORDER BY created_at_epoch, id"
 ONE_PROJECT = " WHERE project = :project"
 LISTS = frozenset(("facts", "concepts", "files_read", "files_modified", "files_edited", "tags", "keywords", "metadata"))
 
@@ -89,4 +90,5 @@ def _line(model: type[AnyLine], row: sqlite3.Row) -> AnyLine:
     }
     if model is ObservationLine:
         record["remembered"] = row["text_hash"] is not None
+        record["project_key"] = row["project_key"] if row["session_id"] is None else None
     return model(**record)

@@ -43,7 +43,7 @@ class PromptLine(Line):
     event_key: Name
     prompt_number: int = Field(ge=1)
     client_prompt_id: str | None = None
-    text: str = Field(min_length=1)
+    text: str
     created_at_epoch: Epoch
 
 
@@ -51,8 +51,9 @@ class ObservationLine(Line):
     kind: Literal["observation"] = "observation"
     session_id: Id | None = None
     project: Name = GLOBAL
+    project_key: str | None = Field(default=None, description="of one without a session; else the session has it")
     type: ObservationType = ObservationType.DISCOVERY
-    title: str = Field(min_length=1)
+    title: str = ""
     subtitle: str = ""
     narrative: str = ""
     facts: Texts = ()

@@ -34,10 +34,6 @@ class TakingIn:
     project: str | None
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     unusable: list[str] = field(default_factory=list)
-    _bring_in: BringIn = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._bring_in = BringIn(project=self.project, clean=lambda text: memories.cleaning([text])(text))
 
     async def file(self, path: Path, form: Format, *, progress: Callable[[int], None]) -> None:
         """Take one file in; `progress` is told of each portion's number of records. Raises `InvalidInput`, `OSError`,
@@ -46,9 +42,10 @@ class TakingIn:
             await self._transcript(path, form, progress)
             return
         there = self._usable(lines(path, form))
+        bring_in = BringIn(project=self.project, clean=lambda text: memories.cleaning([text])(text))
         while some := await asyncio.to_thread(lambda: list(islice(there, LINES_PER_COMMIT))):
-            were_new = await self._lines(some)
-            self.counts.update((line.kind, "new" if new else "known") for line, new in zip(some, were_new, strict=True))
+            bring_in, became = await self._lines(bring_in, some)
+            self.counts.update((line.kind, what) for line, what in zip(some, became, strict=True))
             progress(len(some))
 
     async def _transcript(self, path: Path, form: Format, progress: Callable[[int], None]) -> None:
@@ -58,13 +55,12 @@ class TakingIn:
         self.counts.update(("event", BECAME[status]) for status in statuses)
         progress(len(statuses))
 
-    async def _lines(self, some: Sequence[AnyLine]) -> list[bool]:
-        def work(tx: Tx) -> tuple[BringIn, list[bool]]:
-            attempt = self._bring_in.attempt()
+    async def _lines(self, bring_in: BringIn, some: Sequence[AnyLine]) -> tuple[BringIn, list[str]]:
+        def work(tx: Tx) -> tuple[BringIn, list[str]]:
+            attempt = bring_in.attempt()
             return attempt, attempt.take(tx, some, now=now_ms())
 
-        self._bring_in, were_new = await self.core.database.write(work)
-        return were_new
+        return await self.core.database.write(work)
 
     def _usable(self, found: Iterator[AnyLine | Unusable]) -> Iterator[AnyLine]:
         for line in found:

@@ -112,7 +112,6 @@ def test_lines_that_say_nothing_are_named_and_cost_the_others_nothing(command: C
     bad = [
         "not json",
         json.dumps([1]),
-        json.dumps({**good, "title": ""}),
         json.dumps({**good, "created_at_epoch": "soon"}),
         json.dumps({**good, "type": "song"}),
         json.dumps({"kind": "poem"}),
@@ -121,7 +120,7 @@ def test_lines_that_say_nothing_are_named_and_cost_the_others_nothing(command: C
     file.write_text("\n".join([json.dumps(good), *bad, json.dumps({**good, "title": "Better"})]))
     told = command(tmp_path / "other", "import", file)
     assert told.code == 0
-    assert "6 lines" in told.stderr
+    assert "5 lines" in told.stderr
     assert f"{file}:2" in told.stderr
     assert [line["title"] for line in lines(command(tmp_path / "other", "export").stdout)] == ["Good", "Better"]
 
@@ -229,6 +228,31 @@ def test_of_an_older_schema_what_is_there_comes_in(command: Command, peer: Calla
     observation = lines(command(tmp_path / "other", "export").stdout)[-1]
     assert (observation["title"], observation["type"]) == ("The till opens now.", "discovery")
     assert (observation["session_id"], observation["created_at_epoch"]) == ("client-1", 1790841605000)
+
+
+def test_prompts_of_claude_mem_sessions_without_a_memory_id_keep_their_projects(
+    command: Command, peer: Callable[..., Path], tmp_path: Path
+) -> None:
+    path = peer("1, 'x', 'shop', 'T', 'bugfix', 'x', 1790841605000", client="content_session_id", memory="memory_id")
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("ALTER TABLE sdk_sessions RENAME COLUMN memory_id TO memory_session_id")
+        connection.execute("UPDATE sdk_sessions SET memory_session_id = NULL")
+        connection.execute(
+            "INSERT INTO sdk_sessions VALUES (2, 'client-2', NULL, 'mill', 'x', 1790841600000, NULL, 'x')"
+        )
+        connection.execute("INSERT INTO user_prompts VALUES (2, 'client-2', 1, 'Mend the wheel', 'x', 1790841602000)")
+    command(tmp_path / "other", "import", path)
+    prompts = [line for line in lines(command(tmp_path / "other", "export").stdout) if line["kind"] == "prompt"]
+    assert [prompt["project"] for prompt in prompts] == ["shop", "mill"]
+
+
+def test_a_claude_mem_text_that_is_not_utf_8_costs_only_its_letters(
+    command: Command, peer: Callable[..., Path], tmp_path: Path
+) -> None:
+    row = "1, 'memory-1', 'shop', CAST(x'5468652074ff6c' AS TEXT), 'bugfix', 'x', 1790841605000"
+    path = peer(row, client="content_session_id", memory="memory_session_id")
+    assert command(tmp_path / "other", "import", path).code == 0
+    assert lines(command(tmp_path / "other", "export").stdout)[-1]["narrative"] == "The t\N{REPLACEMENT CHARACTER}l"
 
 
 @pytest.mark.shared

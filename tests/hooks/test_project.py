@@ -65,6 +65,23 @@ def test_a_submodule_is_a_project_of_its_own(tmp_path: Path) -> None:
     assert (without.key, without.name) == (str(parent / ".git" / "modules" / "libs" / "inner"), "inner")
 
 
+@pytest.mark.parametrize("repository", [".git", ".bare", "app.git"])
+def test_a_submodule_knows_its_parent_in_any_worktree(tmp_path: Path, repository: str) -> None:
+    library, app = make_repository(tmp_path / "library"), make_repository(tmp_path / "app")
+    git(app, "submodule", "add", "-q", str(library), "libs/inner")
+    git(app, "commit", "-q", "-m", "with it")
+    if repository != ".git":
+        git(tmp_path, "clone", "-q", "--bare", str(app), f"bare/{repository}")
+        app = tmp_path / "bare" / repository
+    git(app, "worktree", "add", "-q", str(tmp_path / "modules" / "tree"))
+    tree = tmp_path / "modules" / "tree"
+    git(tree, "submodule", "update", "-q", "--init")
+    found = project.parent(str(tree / "libs" / "inner"))
+    assert found is not None
+    assert found.key == identify(tree).key
+    assert project.parent(str(tree)) is None
+
+
 def test_worktrees_of_a_bare_repository_are_named_after_it(tmp_path: Path) -> None:
     source = make_repository(tmp_path / "source")
     for bare, name in ((tmp_path / "shop" / ".bare", "shop"), (tmp_path / "store.git", "store")):
@@ -230,6 +247,17 @@ def test_a_marker_excludes_its_folder_however_one_comes_there(tmp_path: Path) ->
     for cwd in ("secret", "secret/a", "secret/gone/already", "link"):
         assert project.is_excluded(str(tmp_path / cwd), [])
     assert not project.is_excluded(str(tmp_path), [])
+
+
+def test_what_excludes_a_repository_excludes_its_worktrees(tmp_path: Path) -> None:
+    app = make_repository(tmp_path / "work" / "app")
+    git(app, "worktree", "add", "-q", str(tmp_path / "trees" / "app-fix"))
+    (tmp_path / "trees" / "app-fix" / "src").mkdir()
+    cwd = str(tmp_path / "trees" / "app-fix" / "src")
+    assert not project.is_excluded(cwd, [])
+    assert project.is_excluded(cwd, [f"{tmp_path}/work"])
+    (app / ".gapless-off").touch()
+    assert project.is_excluded(cwd, [])
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ async def test_ids_name_records_of_each_kind(desk: Desk, stated: Stated) -> None
     assert (told.observations, told.summaries, told.prompts) == (1, 1, 1)
     assert await counts(desk) == (1, 0, 0)
     keys = [key for (key,) in await desk.rows("SELECT event_key FROM forgotten ORDER BY event_key")]
-    assert [key.rpartition("/")[2][:3] for key in keys] == ["at-", "s1-"]
+    assert sorted(key.split("/")[0] for key in keys) == ["UserPromptSubmit"] * 2 + ["observation", "summary"]
 
 
 async def test_a_dry_run_counts_the_same_and_changes_nothing(desk: Desk, stated: Stated) -> None:
