@@ -1,6 +1,7 @@
 """An import: files one after the other, each by its format, and the account of what became of what was in them."""
 
 import asyncio
+import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +14,7 @@ from service import memories
 from service.clock import now_ms
 from service.core import Core
 from service.database import Tx, open_writable
+from service.liveness import Turn
 from service.portability.bring_in import BringIn
 from service.portability.lines import AnyLine
 from service.portability.reading import TRANSCRIPTS, Format, Unusable, lines
@@ -21,6 +23,7 @@ from service.settings import Configuration
 
 LINES_PER_COMMIT = 200
 """Events of live sessions are taken in between."""
+SCRATCH = "dry-run"
 BECAME = {"queued": "new", "recorded": "new", "duplicate": "known", "skipped": "skipped", "error": "unusable"}
 """What an event's receipt means for an account."""
 
@@ -72,8 +75,13 @@ class TakingIn:
 
 @contextmanager
 def scratch(configuration: Configuration) -> Iterator[Configuration]:
-    """The same memory in a folder that goes away: a dry run is a run on a copy."""
-    with tempfile.TemporaryDirectory(prefix="dry-run-", dir=configuration.home) as folder:
+    """The same memory in a folder that goes away: a dry run is a run on a copy. What a killed one left behind goes with
+    the next."""
+    in_use = Turn(configuration.home / f"{SCRATCH}.lock")
+    if in_use.is_mine():
+        for left in configuration.home.glob(f"{SCRATCH}-*"):
+            shutil.rmtree(left, ignore_errors=True)
+    with closing(in_use), tempfile.TemporaryDirectory(prefix=f"{SCRATCH}-", dir=configuration.home) as folder:
         copy = replace(configuration, home=Path(folder))
         with closing(open_writable(configuration.database)) as source, closing(open_writable(copy.database)) as target:
             source.backup(target)

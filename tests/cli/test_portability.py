@@ -72,6 +72,16 @@ def test_a_dry_run_says_what_is_new_and_changes_nothing(command: Command, export
     assert command(tmp_path / "other", "export").stdout == ""
 
 
+def test_the_copy_of_a_dry_run_that_was_killed_goes_with_the_next(
+    command: Command, exported: Path, tmp_path: Path
+) -> None:
+    left = tmp_path / "other" / "dry-run-x1y2"
+    left.mkdir(parents=True, mode=0o700)
+    (left / "gapless.db").write_text("a memory")
+    command(tmp_path / "other", "import", exported, "--dry-run")
+    assert not list((tmp_path / "other").glob("dry-run-*"))
+
+
 def test_an_imported_memory_is_found_by_search(command: Command, exported: Path, tmp_path: Path) -> None:
     command(tmp_path / "other", "import", exported)
     found = command(tmp_path / "other", "search", "when is it safe to deploy", "--all-projects", "--json").json
