@@ -42,8 +42,6 @@ class Tx:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self.memo: dict[Any, Any] = {}
-        """What was looked up and holds to the end of the transaction."""
 
     def run(self, sql: str, params: Params | None = None) -> int:
         """Execute; the number of rows changed."""
@@ -165,6 +163,7 @@ class _Writer(threading.Thread):
         self.jobs: SimpleQueue[_Job[Any] | None] = SimpleQueue()
         self.written = 0
         self._connection = open_writable(path)
+        self._tx = Tx(self._connection)
 
     def run(self) -> None:
         while (first := self.jobs.get()) is not None:
@@ -203,10 +202,9 @@ class _Writer(threading.Thread):
 
     def _run_all(self, group: list[_Job[Any]]) -> bool:
         """Whether every job did its work."""
-        tx = Tx(self._connection)
         try:
             for job in group:
-                job.result = job.work(tx)
+                job.result = job.work(self._tx)
         except Exception as error:
             if self._connection.in_transaction:
                 return False
@@ -219,7 +217,7 @@ class _Writer(threading.Thread):
         connection = self._connection
         connection.execute("SAVEPOINT job")
         try:
-            job.result = job.work(Tx(connection))
+            job.result = job.work(self._tx)
         except Exception as error:
             if not connection.in_transaction:  # SQLite gave up the whole transaction: full disk, I/O error
                 raise

@@ -53,14 +53,6 @@ COUNT = "SELECT count(*) FROM projects WHERE :project IS NULL OR name = :project
 
 def resolve(tx: Tx, ref: ProjectRef, *, fallback: str | None, now: int) -> str:
     """The project's name, made if it is new. `fallback` is the project of the event's session, if it has one."""
-    name: str | None = tx.memo.get(ref) or _of_ref(tx, ref, now)
-    if name is None:
-        return fallback or tx.value(BY_NAME_OR_KEY, {"given": UNKNOWN}) or _create(tx, UNKNOWN, None, now)
-    tx.memo[ref] = name
-    return name
-
-
-def _of_ref(tx: Tx, ref: ProjectRef, now: int) -> str | None:
     if ref.override:
         if tx.one(BY_NAME, {"name": ref.override}) is not None:
             return ref.override
@@ -73,7 +65,7 @@ def _of_ref(tx: Tx, ref: ProjectRef, now: int) -> str | None:
         return name
     if ref.folder:
         return tx.value(BY_FOLDER, {"folder": ref.folder}) or _from_folder(tx, ref.folder, now)
-    return None
+    return fallback or tx.value(BY_NAME_OR_KEY, {"given": UNKNOWN}) or _create(tx, UNKNOWN, None, now)
 
 
 def find(reader: Reader, given: str) -> str | None:
