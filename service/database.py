@@ -29,6 +29,7 @@ Params = Mapping[str, Any]
 Row = sqlite3.Row
 
 BUSY_TIMEOUT_S = 5.0
+TRY_AGAIN_S = 0.01
 JOURNAL_LIMIT_BYTES = 4 * 1024 * 1024
 JOBS_PER_COMMIT = 128
 READERS = 4
@@ -311,11 +312,25 @@ def open_writable(path: Path) -> sqlite3.Connection:
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE))
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
     connection.row_factory = Row
-    connection.execute("PRAGMA journal_mode = WAL")
+    _use_wal(connection)
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute(f"PRAGMA journal_size_limit = {JOURNAL_LIMIT_BYTES}")
     return connection
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Tries again by itself: SQLite waits for no process that turns the same new file to WAL at this moment."""
+    deadline = time.monotonic() + BUSY_TIMEOUT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(TRY_AGAIN_S)
+        else:
+            return
 
 
 def translated(error: Exception) -> StoreError:

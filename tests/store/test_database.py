@@ -9,13 +9,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
 from service.core import Core
-from service.database import Tx
+from service.database import Tx, open_writable
 from service.errors import FenceLost, StoreError, StoreUnavailable
 from service.models import Batch, Compressed, ObservationDraft
 from tests.store.desk import Desk
@@ -153,6 +153,15 @@ async def test_events_posted_while_another_process_writes_for_three_seconds_are_
 
 
 @pytest.mark.slow
+def test_a_new_file_that_another_process_writes_first_is_waited_for(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "new.db", isolation_level=None, check_same_thread=False)) as other:
+        other.execute("CREATE TABLE t (x)")
+        other.execute("BEGIN IMMEDIATE")
+        threading.Timer(0.2, other.execute, ["COMMIT"]).start()
+        with closing(open_writable(tmp_path / "new.db")) as ours:
+            assert ours.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+
+
 async def test_a_lock_longer_than_the_timeout_is_an_error_that_says_so_and_passes(desk: Desk) -> None:
     with locked(desk.core.database.path, for_s=30), pytest.raises(StoreUnavailable, match="locked"):
         await desk.tool()
