@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from service.errors import InvalidInput
-from service.installing import files, groups, json_text
+from service.installing import files, groups, json_text, plain_json, servers
 from service.installing.program import SERVER, Client, Machine, Program, SettingsFile
 
 TIMEOUTS_S = {
@@ -22,23 +22,22 @@ TIMEOUTS_S = {
 FILE_MEMORY = ("PreToolUse", "Read|Edit|MultiEdit", 5)
 """Event, matcher and seconds of what is known about a file, told before it is opened."""
 
-SERVER_PATH = ("mcpServers", SERVER)
-
 
 def _files(machine: Machine, program: Program) -> list[SettingsFile]:
     folder = machine.folder("CLAUDE_CONFIG_DIR", ".claude")
     own = machine.environment.get("CLAUDE_CONFIG_DIR")
     has_plugin = _has_plugin(folder / "settings.json")
     wanted = _wanted(program, machine, has_plugin=has_plugin)
-    entry = {"type": "stdio", **program.mcp_entry}
-    without_server = partial(json_text.remove, path=SERVER_PATH)
+    without_server = partial(servers.uninstall, program=program)
     return [
-        SettingsFile(
-            path=folder / "settings.json", install=partial(groups.install, wanted=wanted), uninstall=groups.uninstall
+        plain_json.settings_file(
+            folder / "settings.json",
+            install=partial(groups.install, program=program, wanted=wanted),
+            uninstall=partial(groups.uninstall, program=program),
         ),
-        SettingsFile(
-            path=(folder if own else machine.home) / ".claude.json",
-            install=without_server if has_plugin else partial(json_text.keep, path=SERVER_PATH, value=entry),
+        plain_json.settings_file(
+            (folder if own else machine.home) / ".claude.json",
+            install=without_server if has_plugin else partial(servers.install, program=program, type="stdio"),
             uninstall=without_server,
         ),
     ]

@@ -1,9 +1,10 @@
 """Cursor: hooks in hooks.json, one flat list an event; the MCP server in mcp.json."""
 
 from functools import partial
+from itertools import pairwise
 
-from service.installing import json_text
-from service.installing.program import HOOK_SCRIPT, SERVER, Client, Machine, Program, SettingsFile
+from service.installing import json_text, plain_json, servers
+from service.installing.program import Client, Machine, Program, SettingsFile
 
 EVENTS = (
     "sessionStart",
@@ -17,50 +18,51 @@ EVENTS = (
 )
 FORMAT = 1
 """The version of hooks.json; Cursor requires it."""
-SERVER_PATH = ("mcpServers", SERVER)
 
 
 def _files(machine: Machine, program: Program) -> list[SettingsFile]:
     folder = machine.home / ".cursor"
     return [
-        SettingsFile(
-            path=folder / "hooks.json",
-            install=partial(_with_hooks, line=program.hook_line(CURSOR.name)),
-            uninstall=_without_hooks,
+        plain_json.settings_file(
+            folder / "hooks.json",
+            install=partial(_with_hooks, program=program),
+            uninstall=partial(_without_hooks, program=program),
         ),
-        SettingsFile(
-            path=folder / "mcp.json",
-            install=partial(json_text.keep, path=SERVER_PATH, value=program.mcp_entry),
-            uninstall=partial(json_text.remove, path=SERVER_PATH),
+        plain_json.settings_file(
+            folder / "mcp.json",
+            install=partial(servers.install, program=program),
+            uninstall=partial(servers.uninstall, program=program),
         ),
     ]
 
 
-def _with_hooks(text: str, line: str) -> str:
-    if [(event, command) for event, _, command in _ours(text)] == [(event, line) for event in EVENTS]:
+def _with_hooks(text: str, program: Program) -> str:
+    line = program.hook_line(CURSOR.name)
+    if [(event, command) for event, _, command in _ours(text, program)] == [(event, line) for event in EVENTS]:
         return text
-    text = _without_hooks(text)
-    if "version" not in json_text.parse(text):
-        text = json_text.put(text, ("version",), FORMAT)
+    text = _without_hooks(text, program)
     for event in EVENTS:
         text = json_text.append(text, ("hooks", event), {"command": line})
-    return text
+    return text if "version" in json_text.parse(text) else json_text.put(text, ("version",), FORMAT)
 
 
-def _without_hooks(text: str) -> str:
-    for event, number, _ in reversed(_ours(text)):
+def _without_hooks(text: str, program: Program) -> str:
+    """A version that stands right behind hooks which are all ours was put there with them, and goes with them."""
+    names = list(json_text.parse(text))
+    for event, number, _ in reversed(_ours(text, program)):
         text = json_text.remove(text, ("hooks", event, number))
-    return text
+    came_with_hooks = ("hooks", "version") in pairwise(names) and "hooks" not in json_text.parse(text)
+    return json_text.remove(text, ("version",)) if came_with_hooks else text
 
 
-def _ours(text: str) -> list[tuple[str, int, str]]:
+def _ours(text: str, program: Program) -> list[tuple[str, int, str]]:
     """Event, position and command line of each hook of ours."""
     found = json_text.parse(text).get("hooks")
     return [
         (event, number, hook["command"])
         for event, hooks in (found.items() if isinstance(found, dict) else ())
         for number, hook in enumerate(hooks if isinstance(hooks, list) else ())
-        if isinstance(hook, dict) and HOOK_SCRIPT in str(hook.get("command"))
+        if program.owns_hook(hook)
     ]
 
 

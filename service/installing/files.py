@@ -13,18 +13,18 @@ from service.installing.program import Change
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """What a file holds and what it shall hold; "" and None mean that there is no file."""
+    """What a file holds and what it shall hold; "" means that there is no file."""
 
     path: Path
     before: str
-    after: str | None
+    after: str
 
     @property
     def changes(self) -> bool:
-        return (self.after or "") != self.before
+        return self.after != self.before
 
     def diff(self) -> str:
-        before, after = (text.splitlines(keepends=True) for text in (self.before, self.after or ""))
+        before, after = (text.splitlines(keepends=True) for text in (self.before, self.after))
         compared = difflib.unified_diff(before, after, str(self.path), str(self.path))
         return "".join(line if line.endswith("\n") else f"{line}\n\\ no newline at the end\n" for line in compared)
 
@@ -60,7 +60,7 @@ def read(path: Path) -> str:
 
 def _write(edit: Edit) -> None:
     path = edit.path.resolve()
-    if edit.after is None:
+    if not edit.after:
         path.unlink(missing_ok=True)
         return
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,8 @@
-"""Gemini CLI: hooks and the MCP server in one settings.json. Its time limits are in milliseconds."""
+"""Gemini CLI: hooks and the MCP server in one settings.json, with comments. Its time limits are in milliseconds."""
 
 from typing import Any
 
-from service.installing import groups, json_text
+from service.installing import groups, servers
 from service.installing.program import SERVER, Client, Machine, Program, SettingsFile
 
 TIMEOUTS_MS = {
@@ -23,10 +23,10 @@ def _files(machine: Machine, program: Program) -> list[SettingsFile]:
     }
 
     def install(text: str) -> str:
-        return json_text.keep(groups.install(text, wanted), ("mcpServers", SERVER), program.mcp_entry)
+        return servers.install(groups.install(text, program, wanted), program)
 
     def uninstall(text: str) -> str:
-        return json_text.remove(groups.uninstall(text), ("mcpServers", SERVER))
+        return servers.uninstall(groups.uninstall(text, program), program)
 
     folder = machine.folder("GEMINI_CLI_HOME", ".") / ".gemini"
     return [SettingsFile(path=folder / "settings.json", install=install, uninstall=uninstall)]

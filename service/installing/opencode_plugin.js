@@ -3,6 +3,7 @@
 
 import { spawn } from "node:child_process"
 
+const serverName = "NAME"
 const hook = ["HOOK"]
 const server = ["SERVER"]
 const environment = {"ENVIRONMENT": ""}
@@ -65,7 +66,7 @@ export const Gapless = async ({ client, directory }) => {
 
   return {
     config: async (config) => {
-      config.mcp = { gapless: { type: "local", command: server, environment, enabled: true }, ...config.mcp }
+      config.mcp = { [serverName]: { type: "local", command: server, environment, enabled: true }, ...config.mcp }
     },
     event: async ({ event: { type, properties } }) => {
       if (type === "session.created") {

@@ -4,15 +4,16 @@ import shlex
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from itertools import pairwise
+from pathlib import Path, PurePath
 from typing import Any
 
 from hooks.command import hook_arguments
 
 HOOK_SCRIPT = "gapless_hook.py"
-"""What tells a hook entry of ours from anybody else's."""
+"""The file whose run tells a hook entry of ours from anybody else's."""
 SERVER = "gapless"
-"""The name of our MCP server in clients' settings."""
+"""The name of our MCP server in clients' settings; that of a second data folder adds a number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +39,41 @@ class Program:
         entry: dict[str, Any] = {"command": command, "args": arguments}
         return entry | ({"env": {"GAPLESS_HOME": self.data_folder}} if self.data_folder else {})
 
+    def owns_hook(self, entry: Any) -> bool:
+        """Whether a client's hook entry runs our script for this data folder."""
+        words = _words(entry)
+        runs_hook = any(PurePath(word).name == HOOK_SCRIPT for word in words)
+        return runs_hook and _data_folder(words) == self.data_folder
+
+    def owns_server(self, entry: Any) -> bool:
+        """Whether an MCP server of our name is this data folder's."""
+        environment = entry.get("env") if isinstance(entry, dict) else None
+        named = environment.get("GAPLESS_HOME") if isinstance(environment, dict) else None
+        return (named or "") == self.data_folder
+
+
+def _data_folder(words: list[str]) -> str:
+    """What a hook's command line names, in any of the ways that the hook reads."""
+    for word, following in pairwise([*words, ""]):
+        if word == "--home":
+            return following
+        if word.startswith(("--home=", "GAPLESS_HOME=")):
+            return word.partition("=")[2]
+    return ""
+
+
+def _words(entry: Any) -> list[str]:
+    """Program and arguments of a hook entry, be they one line for a shell or a list; [] when it has none."""
+    command, arguments = (entry.get("command"), entry.get("args")) if isinstance(entry, dict) else (None, None)
+    if not isinstance(command, str):
+        return []
+    if isinstance(arguments, list):
+        return [command, *(argument for argument in arguments if isinstance(argument, str))]
+    try:
+        return shlex.split(command)
+    except ValueError:  # no shell runs it either
+        return []
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
@@ -53,8 +89,8 @@ class Machine:
         return Path(named).expanduser() if named else self.home / usual
 
 
-Change = Callable[[str], str | None]
-"""From a file's text, "" where there is no file, to what it shall be; None: no file."""
+Change = Callable[[str], str]
+"""From a file's text to what it shall be; "" stands for no file on both sides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
