@@ -1,6 +1,7 @@
 """`gapless import`: what was remembered or recorded elsewhere."""
 
 import contextlib
+import os
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -40,8 +41,9 @@ def import_(
     as_json: Json = False,
 ) -> None:
     """Take in exports, transcripts, databases of claude-mem. Again, it adds nothing; stopped half-way, it goes on."""
-    files = _files(paths, form)
+    files, unreadable = _files(paths, form)
     taken = _run(files, project, dry_run=dry_run)
+    taken.unusable = unreadable + taken.unusable
     if as_json:
         whats = sorted({what for what, _ in taken.counts})
         told = {what: {outcome: taken.counts[what, outcome] for outcome in OUTCOMES} for what in whats}
@@ -50,8 +52,11 @@ def import_(
         _print(taken.counts, dry_run=dry_run)
     for complaint in taken.unusable[:COMPLAINTS_SHOWN]:
         complain(complaint)
-    if taken.unusable:
-        complain(f"{len(taken.unusable)} lines could not be read and were left out; all others were taken")
+    if lines := len(taken.unusable) - len(unreadable):
+        complain(f"{lines} lines could not be read and were left out; all others were taken")
+    if unreadable:
+        complain(f"{len(unreadable)} files or folders could not be read; all others were taken")
+        raise typer.Exit(1)
 
 
 def _run(files: "list[tuple[Path, Format]]", project: str | None, *, dry_run: bool) -> "TakingIn":
@@ -90,7 +95,8 @@ def _plural(what: str) -> str:
     return f"{what.removesuffix('y')}{'ies' if what.endswith('y') else 's'}"
 
 
-def _files(paths: list[Path], form: str | None) -> "list[tuple[Path, Format]]":
+def _files(paths: list[Path], form: str | None) -> "tuple[list[tuple[Path, Format]], list[str]]":
+    """What is to be taken in, and of folders what could not be read, with the reason."""
     from service.errors import InvalidInput
     from service.portability.reading import Format, format_of, need_format
 
@@ -98,19 +104,27 @@ def _files(paths: list[Path], form: str | None) -> "list[tuple[Path, Format]]":
         raise InvalidInput(f"--from takes {', '.join(Format)}, not {form}", field="from")
     wanted = Format(form) if form else None
     files: list[tuple[Path, Format]] = []
+    unreadable: list[str] = []
     for path in (path.expanduser() for path in paths):
         if path.is_dir():
-            found = ((file, wanted or format_of(file)) for file in sorted(path.rglob("*")) if _may_hold(file))
-            files += [(file, its) for file, its in found if its is not None]
+            for file in _below(path, unreadable):
+                try:
+                    found = wanted or format_of(file)
+                except (InvalidInput, OSError) as error:
+                    unreadable.append(str(error))
+                    continue
+                files += [(file, found)] if found is not None else []
         elif path.is_file():
             files.append((path, need_format(path, wanted)))
         else:
             raise InvalidInput(f"there is no file {path}", field="paths")
-    return files
+    return files, unreadable
 
 
-def _may_hold(file: Path) -> bool:
-    return file.name.endswith(ENDINGS) and file.is_file()
+def _below(folder: Path, unreadable: list[str]) -> list[Path]:
+    walked = os.walk(folder, onerror=lambda error: unreadable.append(str(error)))
+    files = (Path(parent, name) for parent, _, names in walked for name in names if name.endswith(ENDINGS))
+    return sorted(file for file in files if file.is_file())
 
 
 @contextlib.contextmanager

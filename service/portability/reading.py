@@ -14,7 +14,7 @@ from service.errors import InvalidInput
 from service.portability import claude_mem
 from service.portability.lines import KINDS, AnyLine, parsed
 from service.portability.transcripts import claude_code, codex, gemini
-from service.portability.transcripts.recording import Record, records
+from service.portability.transcripts.recording import COMPRESSED, Record, records
 
 SQLITE_MAGIC = b"SQLite format 3\0"
 LONGEST_LINE_BYTES = 16 * 1024 * 1024
@@ -53,11 +53,14 @@ class Unusable:
 
 
 def format_of(path: Path) -> Format | None:
-    """By what is in the file; None when it is none of them."""
+    """By what is in the file; None when it is none of them. Raises `InvalidInput` of a damaged archive, `OSError`."""
     with path.open("rb") as file:
         if file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC:
             return Format.CLAUDE_MEM if claude_mem.is_one(path) else None
-    first = [record for _, record in islice(records(path, []), LOOKED_AT)]
+    unusable: list[str] = []
+    first = [record for _, record in islice(records(path, unusable), LOOKED_AT)]
+    if not first and path.suffix in COMPRESSED and unusable:
+        raise InvalidInput(unusable[0], field="paths")
     if not first:
         return Format.JSONL if not path.stat().st_size else None
     return next((form for form, is_it in SIGNS.items() if any(map(is_it, first))), None)

@@ -1,5 +1,7 @@
 """Recorded sessions through the same door as live ones: turn by turn, and nothing that was captured already."""
 
+import contextlib
+import json
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import groupby
@@ -9,6 +11,7 @@ import orjson
 from service import sessions
 from service.core import Core, Incoming
 from service.database import Reader
+from service.errors import InvalidInput
 from service.intake import PROMPT_LIMIT, Envelope, Receipt
 from service.portability.transcripts.recording import Recorded, Transcript
 from service.shaping import clean_text, shape
@@ -34,14 +37,19 @@ WITHOUT_IDS = ("Stop", "SubagentStop", "PreCompact")
 async def replay(core: Core, transcript: Transcript, *, project: str | None) -> list[str]:
     """Hand a session over, each turn in a commit of its own: half a turn would be compressed as a whole one.
 
-    What became of each event, in no order: queued, recorded, duplicate, skipped, error.
+    What became of each event, in no order: queued, recorded, duplicate, skipped, error; why it is an error is added to
+    the transcript's `unusable`.
     """
     statuses: list[str] = []
     for turn in _turns(transcript.events):
         fresh = await core.database.read(partial(_uncaptured, transcript=transcript, turn=turn))
         statuses += ["duplicate"] * (len(turn) - len(fresh))
         receipts = await core.ingest_many([_incoming(transcript, event, project) for event in fresh])
-        statuses += [receipt.status if isinstance(receipt, Receipt) else "error" for receipt in receipts]
+        for event, receipt in zip(fresh, receipts, strict=True):
+            statuses.append(receipt.status if isinstance(receipt, Receipt) else "error")
+            if isinstance(receipt, InvalidInput):
+                name = event.payload["hook_event_name"]
+                transcript.unusable.append(f"{transcript.session_id}, {name} at {event.at}: {receipt}")
     return statuses
 
 
@@ -59,11 +67,27 @@ def _turns(events: Sequence[Recorded]) -> Iterator[list[Recorded]]:
 
 def _incoming(transcript: Transcript, event: Recorded, project: str | None) -> Incoming:
     envelope = Envelope(platform=transcript.platform, captured_at=event.at, delivery=event.delivery, project=project)
-    return Incoming(payload=event.payload, size=len(orjson.dumps(event.payload, default=str)), envelope=envelope)
+    return Incoming(payload=event.payload, size=_size(event.payload), envelope=envelope)
+
+
+def _size(payload: object) -> int:
+    """Bytes of it as JSON; 0 of what can't be JSON, which is refused for that."""
+    try:
+        return len(orjson.dumps(payload))
+    except TypeError:  # half a surrogate, which is mended, is one of the reasons
+        with contextlib.suppress(ValueError, RecursionError):
+            return len(json.dumps(payload, default=str))
+        return 0
 
 
 def _uncaptured(reader: Reader, transcript: Transcript, turn: Sequence[Recorded]) -> list[Recorded]:
-    return [event for event in turn if not _was_captured(reader, transcript, event)]
+    def was_captured(event: Recorded) -> bool:
+        try:
+            return _was_captured(reader, transcript, event)
+        except InvalidInput:  # which taking it in will say
+            return False
+
+    return [event for event in turn if not was_captured(event)]
 
 
 def _was_captured(reader: Reader, transcript: Transcript, event: Recorded) -> bool:

@@ -53,8 +53,8 @@ class TakingIn:
 
     async def _transcript(self, path: Path, form: Format, progress: Callable[[int], None]) -> None:
         transcript = await asyncio.to_thread(TRANSCRIPTS[form], path)
-        self.unusable += transcript.unusable
         statuses = await replay(self.core, transcript, project=self.project)
+        self.unusable += transcript.unusable
         self.counts.update(("event", BECAME[status]) for status in statuses)
         progress(len(statuses))
 

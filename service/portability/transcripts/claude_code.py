@@ -182,9 +182,9 @@ def read(path: Path) -> Transcript:
 
 def _once(whole: list[Record]) -> list[Record]:
     """Without the lines that a resumed or forked session repeats."""
-    kept: dict[object, Record] = {}
+    kept: dict[str, Record] = {}
     for place, record in enumerate(whole):
-        kept.setdefault(record.get("uuid") or place, record)
+        kept.setdefault(str(record.get("uuid") or place), record)
     return list(kept.values())
 
 

@@ -34,7 +34,7 @@ def read(path: Path) -> Transcript:
 
 
 def _read(telling: Telling, calls: dict[str, tuple[str, Any]], payload: Record, at: int, delivery: str) -> None:
-    kind, call_id = payload.get("type"), str(payload.get("call_id") or payload.get("id") or delivery)
+    kind, call_id = str(payload.get("type")), str(payload.get("call_id") or payload.get("id") or delivery)
     if kind == "user_message":
         telling.prompt(str(payload.get("message") or ""), at, delivery)
     elif kind == "agent_message":

@@ -3,6 +3,7 @@
 import gzip
 import json
 import lzma
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ from service.clock import epoch_ms
 
 Record = dict[str, Any]
 COMPRESSED = {".xz": lzma.open, ".gz": gzip.open}
+DAMAGE = (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile)
 SHOWN = 80
 
 
@@ -87,13 +89,17 @@ def records(path: Path, unusable: list[str]) -> Iterator[tuple[str, Record]]:
 
     A file that is one JSON document gives its items. Lines end at a newline alone: U+2028 is a character of JSON.
     """
-    with _opened(path) as file:
-        if whole := _document(file):
-            yield from ((str(number), item) for number, item in enumerate(whole, 1) if isinstance(item, dict))
-            return
-        file.seek(0)
-        for number, line in enumerate(file, 1):
-            yield from _objects(line.strip("\ufeff \t\r\n"), f"{path}:{number}", unusable)
+    number = 0
+    try:
+        with _opened(path) as file:
+            if whole := _document(file):
+                yield from ((str(number), item) for number, item in enumerate(whole, 1) if isinstance(item, dict))
+                return
+            file.seek(0)
+            for number, line in enumerate(file, 1):
+                yield from _objects(line.strip("\ufeff \t\r\n"), f"{path}:{number}", unusable)
+    except DAMAGE as error:
+        unusable.append(f"{path}:{number + 1}: the archive is damaged from here: {error or 'it is cut off'}")
 
 
 def at_of(record: Record, *names: str) -> int | None:
